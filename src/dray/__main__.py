@@ -1,0 +1,3 @@
+from dray.cli.main import main
+
+main()

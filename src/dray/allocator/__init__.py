@@ -1,0 +1,1 @@
+"""Decides which devices satisfy which claims. Pure: reads values, returns values; whoever asked commits."""

@@ -1,0 +1,1 @@
+"""Wires one control plane out of the components. The only place that knows them all."""

@@ -1,0 +1,1 @@
+"""Reconcilers: each takes a key, rereads everything and makes the world a little more right."""

@@ -1,0 +1,1 @@
+"""The SDK for device drivers: the public API for driver authors."""

@@ -1,0 +1,1 @@
+"""Places pods with claims on nodes. Reaches the cluster only through `runtime`."""

@@ -1,0 +1,1 @@
+"""A revisioned key-value log with watches. Knows bytes and keys, nothing of the API."""
