@@ -50,3 +50,31 @@ SERVICE_ACCOUNTS: Final = Resource("", "v1", "serviceaccounts", "ServiceAccount"
 RESOURCE_QUOTAS: Final = Resource("", "v1", "resourcequotas", "ResourceQuota", True)
 JOBS: Final = Resource("batch", "v1", "jobs", "Job", True)
 LEASES: Final = Resource("coordination.k8s.io", "v1", "leases", "Lease", True)
+CLUSTER_ROLES: Final = Resource("rbac.authorization.k8s.io", "v1", "clusterroles", "ClusterRole", False)
+CLUSTER_ROLE_BINDINGS: Final = Resource(
+    "rbac.authorization.k8s.io", "v1", "clusterrolebindings", "ClusterRoleBinding", False
+)
+ROLES: Final = Resource("rbac.authorization.k8s.io", "v1", "roles", "Role", True)
+ROLE_BINDINGS: Final = Resource("rbac.authorization.k8s.io", "v1", "rolebindings", "RoleBinding", True)
+
+OWNABLE_RESOURCES: Final = (
+    RESOURCE_CLAIMS,
+    RESOURCE_CLAIM_TEMPLATES,
+    RESOURCE_SLICES,
+    DEVICE_CLASSES,
+    DEVICE_TAINT_RULES,
+    NAMESPACES,
+    NODES,
+    PODS,
+    CONFIG_MAPS,
+    SECRETS,
+    SERVICE_ACCOUNTS,
+    RESOURCE_QUOTAS,
+    JOBS,
+    LEASES,
+    ROLES,
+    ROLE_BINDINGS,
+    CLUSTER_ROLES,
+    CLUSTER_ROLE_BINDINGS,
+)
+"""Everything that may own or be owned; events are left out, they expire."""

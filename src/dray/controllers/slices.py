@@ -1,0 +1,44 @@
+"""ResourceSlices of nodes that were deleted: nobody else would remove them, and devices that aren't there would be given out.
+
+Slices that name their node as owner are the garbage collector's; this controller is for drivers that don't set one.
+"""
+
+from __future__ import annotations
+
+from dray.api.errors import NotFound
+from dray.api.meta import Json, ObjectKey
+from dray.api.resources import NODES, RESOURCE_SLICES
+from dray.runtime.client import Client
+from dray.runtime.informer import Informer
+from dray.runtime.queue import WorkQueue
+
+
+class SliceCleanup:
+    def __init__(
+        self, client: Client, nodes: Informer[Json], slices: Informer[Json], queue: WorkQueue[ObjectKey]
+    ) -> None:
+        self._client = client
+        self._nodes = nodes
+        self._slices = slices
+        slices.add_index("node", lambda obj: filter(None, (obj["spec"].get("nodeName"),)))
+
+        def node_changed(old: Json | None, new: Json | None) -> None:
+            if old is not None and new is None:
+                queue.add(ObjectKey("", old["metadata"]["name"]))
+
+        nodes.add_handler(node_changed)
+
+    async def reconcile(self, key: ObjectKey) -> float | None:
+        if self._nodes.get(key) is not None:
+            return None
+        try:
+            await self._client.get(NODES, key.name)
+            return None  # a new node of the same name: its driver looks after the slices
+        except NotFound:
+            pass
+        for item in self._slices.by_index("node", key.name):
+            try:
+                await self._client.delete(RESOURCE_SLICES, item["metadata"]["name"], uid=item["metadata"]["uid"])
+            except NotFound:
+                continue
+        return None
