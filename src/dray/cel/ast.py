@@ -136,10 +136,18 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
+    """A type-checked expression.
+
+    `expr` is the tree of `parsed` with names resolved, node ids kept: a qualified name is one `Ident` with its full
+    name, a namespaced function (`optional.of`) a `Call` without target, a `StructExpr` names its type in full.
+    A name with a leading dot is global even where a local variable has that name.
+    """
+
     parsed: Parsed
+    expr: Expr
     types: dict[int, Type]
     references: dict[int, Reference]
 
     @property
     def output_type(self) -> Type:
-        return self.types[self.parsed.expr.id]
+        return self.types[self.expr.id]

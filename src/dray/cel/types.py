@@ -61,3 +61,8 @@ def object_type(name: str) -> Type:
 
 def type_parameter(name: str) -> Type:
     return Type("parameter", name)
+
+
+def wrapper_of(primitive: Type) -> Type:
+    """A primitive that may be null: what `google.protobuf.Int64Value` and its like are in CEL."""
+    return Type("wrapper", "wrapper", (primitive,))
