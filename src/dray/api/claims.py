@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from dray.api.devices import DeviceID, SharedDeviceID
-from dray.api.meta import ApiStruct, Condition, ObjectMeta, Time
+from dray.api.meta import NIL, NO_RAW, ApiStruct, Condition, Int64, ObjectMeta, Time, written
 from dray.api.nodeselectors import NodeSelector
 from dray.api.quantities import Quantity
 
@@ -23,12 +23,12 @@ ADMIN_ACCESS_LABEL = "resource.kubernetes.io/admin-access"
 
 
 class OpaqueDeviceConfiguration(ApiStruct, frozen=True):
-    driver: str = ""
-    parameters: msgspec.Raw | None = None
+    driver: str = written("")
+    parameters: msgspec.Raw = written(NO_RAW)
 
 
 class CELDeviceSelector(ApiStruct, frozen=True):
-    expression: str = ""
+    expression: str = written("")
 
 
 class DeviceSelector(ApiStruct, frozen=True):
@@ -44,19 +44,19 @@ class DeviceToleration(ApiStruct, frozen=True):
     operator: str = ""
     value: str = ""
     effect: str = ""
-    toleration_seconds: int | None = None
+    toleration_seconds: Int64 | None = None
 
 
 class DeviceDerivedAttribute(ApiStruct, frozen=True):
-    name: str = ""
-    expression: str = ""
+    name: str = written("")
+    expression: str = written("")
 
 
 class ExactDeviceRequest(ApiStruct, frozen=True):
-    device_class_name: str = ""
+    device_class_name: str = written("")
     selectors: tuple[DeviceSelector, ...] = ()
     allocation_mode: str = ""
-    count: int = 0
+    count: Int64 = 0
     admin_access: bool | None = None
     tolerations: tuple[DeviceToleration, ...] = ()
     capacity: CapacityRequirements | None = None
@@ -64,18 +64,18 @@ class ExactDeviceRequest(ApiStruct, frozen=True):
 
 
 class DeviceSubRequest(ApiStruct, frozen=True):
-    name: str = ""
-    device_class_name: str = ""
+    name: str = written("")
+    device_class_name: str = written("")
     selectors: tuple[DeviceSelector, ...] = ()
     allocation_mode: str = ""
-    count: int = 0
+    count: Int64 = 0
     tolerations: tuple[DeviceToleration, ...] = ()
     capacity: CapacityRequirements | None = None
     derived_attributes: tuple[DeviceDerivedAttribute, ...] = ()
 
 
 class DeviceRequest(ApiStruct, frozen=True):
-    name: str = ""
+    name: str = written("")
     exactly: ExactDeviceRequest | None = None
     first_available: tuple[DeviceSubRequest, ...] = ()
 
@@ -83,7 +83,7 @@ class DeviceRequest(ApiStruct, frozen=True):
 class CELDeviceConstraint(ApiStruct, frozen=True):
     """KEP-5254: a boolean expression over the list `devices` of everything chosen for the named requests."""
 
-    expression: str = ""
+    expression: str = written("")
 
 
 class DeviceConstraint(ApiStruct, frozen=True):
@@ -99,26 +99,26 @@ class DeviceClaimConfiguration(ApiStruct, frozen=True):
 
 
 class DeviceClaim(ApiStruct, frozen=True):
-    requests: tuple[DeviceRequest, ...] = ()
+    requests: tuple[DeviceRequest, ...] = written(NIL)
     constraints: tuple[DeviceConstraint, ...] = ()
     config: tuple[DeviceClaimConfiguration, ...] = ()
 
 
 class ResourceClaimSpec(ApiStruct, frozen=True):
-    devices: DeviceClaim = DeviceClaim()
+    devices: DeviceClaim = written(DeviceClaim())
 
 
 class DeviceAllocationConfiguration(ApiStruct, frozen=True):
-    source: str = ""
+    source: str = written("")
     requests: tuple[str, ...] = ()
     opaque: OpaqueDeviceConfiguration | None = None
 
 
 class DeviceRequestAllocationResult(ApiStruct, frozen=True):
-    request: str = ""
-    driver: str = ""
-    pool: str = ""
-    device: str = ""
+    request: str = written("")
+    driver: str = written("")
+    pool: str = written("")
+    device: str = written("")
     admin_access: bool | None = None
     tolerations: tuple[DeviceToleration, ...] = ()
     binding_conditions: tuple[str, ...] = ()
@@ -142,16 +142,16 @@ class DeviceAllocationResult(ApiStruct, frozen=True):
 
 
 class AllocationResult(ApiStruct, frozen=True):
-    devices: DeviceAllocationResult = DeviceAllocationResult()
+    devices: DeviceAllocationResult = written(DeviceAllocationResult())
     node_selector: NodeSelector | None = None
     allocation_timestamp: Time | None = None
 
 
 class ResourceClaimConsumerReference(ApiStruct, frozen=True):
     api_group: str = ""
-    resource: str = ""
-    name: str = ""
-    uid: str = ""
+    resource: str = written("")
+    name: str = written("")
+    uid: str = written("")
 
 
 class NetworkDeviceData(ApiStruct, frozen=True):
@@ -161,12 +161,12 @@ class NetworkDeviceData(ApiStruct, frozen=True):
 
 
 class AllocatedDeviceStatus(ApiStruct, frozen=True):
-    driver: str = ""
-    pool: str = ""
-    device: str = ""
+    driver: str = written("")
+    pool: str = written("")
+    device: str = written("")
     share_id: str | None = msgspec.field(default=None, name="shareID")
-    conditions: tuple[Condition, ...] = ()
-    data: msgspec.Raw | None = None
+    conditions: tuple[Condition, ...] = written(NIL)
+    data: msgspec.Raw = NO_RAW
     network_data: NetworkDeviceData | None = None
 
 
@@ -179,18 +179,18 @@ class ResourceClaimStatus(ApiStruct, frozen=True):
 class ResourceClaim(ApiStruct, frozen=True):
     api_version: str = ""
     kind: str = ""
-    metadata: ObjectMeta = ObjectMeta()
-    spec: ResourceClaimSpec = ResourceClaimSpec()
-    status: ResourceClaimStatus = ResourceClaimStatus()
+    metadata: ObjectMeta = written(ObjectMeta())
+    spec: ResourceClaimSpec = written(ResourceClaimSpec())
+    status: ResourceClaimStatus = written(ResourceClaimStatus())
 
 
 class ResourceClaimTemplateSpec(ApiStruct, frozen=True):
-    metadata: ObjectMeta = ObjectMeta()
-    spec: ResourceClaimSpec = ResourceClaimSpec()
+    metadata: ObjectMeta = written(ObjectMeta())
+    spec: ResourceClaimSpec = written(ResourceClaimSpec())
 
 
 class ResourceClaimTemplate(ApiStruct, frozen=True):
     api_version: str = ""
     kind: str = ""
-    metadata: ObjectMeta = ObjectMeta()
-    spec: ResourceClaimTemplateSpec = ResourceClaimTemplateSpec()
+    metadata: ObjectMeta = written(ObjectMeta())
+    spec: ResourceClaimTemplateSpec = written(ResourceClaimTemplateSpec())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dray.api.claims import DeviceSelector, OpaqueDeviceConfiguration
-from dray.api.meta import ApiStruct, ObjectMeta
+from dray.api.meta import ApiStruct, ObjectMeta, written
 
 
 class DeviceClassConfiguration(ApiStruct, frozen=True):
@@ -19,5 +19,5 @@ class DeviceClassSpec(ApiStruct, frozen=True):
 class DeviceClass(ApiStruct, frozen=True):
     api_version: str = ""
     kind: str = ""
-    metadata: ObjectMeta = ObjectMeta()
-    spec: DeviceClassSpec = DeviceClassSpec()
+    metadata: ObjectMeta = written(ObjectMeta())
+    spec: DeviceClassSpec = written(DeviceClassSpec())

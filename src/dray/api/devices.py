@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from msgspec import field
 
-from dray.api.meta import ApiStruct, Time
+from dray.api.meta import ApiStruct, Int64, Time, written
 from dray.api.nodeselectors import NodeSelector
 from dray.api.quantities import Quantity
 
@@ -40,11 +40,11 @@ class SharedDeviceID(NamedTuple):
 class DeviceAttribute(ApiStruct, frozen=True):
     """Exactly one of these is set in a valid attribute. Field names avoid Python's builtins."""
 
-    int_value: int | None = field(default=None, name="int")
+    int_value: Int64 | None = field(default=None, name="int")
     bool_value: bool | None = field(default=None, name="bool")
     string_value: str | None = field(default=None, name="string")
     version_value: str | None = field(default=None, name="version")
-    int_values: tuple[int, ...] | None = field(default=None, name="ints")
+    int_values: tuple[Int64, ...] | None = field(default=None, name="ints")
     bool_values: tuple[bool, ...] | None = field(default=None, name="bools")
     string_values: tuple[str, ...] | None = field(default=None, name="strings")
     version_values: tuple[str, ...] | None = field(default=None, name="versions")
@@ -57,35 +57,35 @@ class CapacityRequestPolicyRange(ApiStruct, frozen=True):
 
 
 class CapacityRequestPolicy(ApiStruct, frozen=True):
-    default: Quantity | None = None
+    default: Quantity | None = written(None)
     valid_values: tuple[Quantity, ...] = ()
     valid_range: CapacityRequestPolicyRange | None = None
 
 
 class DeviceCapacity(ApiStruct, frozen=True):
-    value: Quantity = Quantity.ZERO
+    value: Quantity = written(Quantity.ZERO)
     request_policy: CapacityRequestPolicy | None = None
 
 
 class Counter(ApiStruct, frozen=True):
-    value: Quantity = Quantity.ZERO
+    value: Quantity = written(Quantity.ZERO)
 
 
 class CounterSet(ApiStruct, frozen=True):
-    name: str = ""
+    name: str = written("")
     counters: dict[str, Counter] = {}
 
 
 class DeviceCounterConsumption(ApiStruct, frozen=True):
-    counter_set: str = ""
+    counter_set: str = written("")
     counters: dict[str, Counter] = {}
     compatibility_groups: tuple[str, ...] = ()
 
 
 class DeviceTaint(ApiStruct, frozen=True):
-    key: str = ""
+    key: str = written("")
     value: str = ""
-    effect: str = ""
+    effect: str = written("")
     time_added: Time | None = None
 
 
@@ -106,7 +106,7 @@ class NodeAllocatableResource(ApiStruct, frozen=True):
 
 
 class Device(ApiStruct, frozen=True):
-    name: str = ""
+    name: str = written("")
     attributes: dict[str, DeviceAttribute] = {}
     capacity: dict[str, DeviceCapacity] = {}
     consumes_counters: tuple[DeviceCounterConsumption, ...] = ()

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dray.api.meta import ApiStruct
+from dray.api.meta import NIL, ApiStruct, written
 
 
 class NodeSelectorRequirement(ApiStruct, frozen=True):
-    key: str = ""
-    operator: str = ""
+    key: str = written("")
+    operator: str = written("")
     values: tuple[str, ...] = ()
 
 
@@ -17,4 +17,4 @@ class NodeSelectorTerm(ApiStruct, frozen=True):
 
 
 class NodeSelector(ApiStruct, frozen=True):
-    node_selector_terms: tuple[NodeSelectorTerm, ...] = ()
+    node_selector_terms: tuple[NodeSelectorTerm, ...] = written(NIL)

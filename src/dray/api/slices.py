@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from dray.api.devices import CounterSet, Device, PoolID
-from dray.api.meta import ApiStruct, ObjectMeta
+from dray.api.meta import ApiStruct, Int64, ObjectMeta, written
 from dray.api.nodeselectors import NodeSelector
 
 
 class ResourcePool(ApiStruct, frozen=True):
-    name: str = ""
-    generation: int = 0
-    resource_slice_count: int = 0
+    name: str = written("")
+    generation: Int64 = written(0)
+    resource_slice_count: Int64 = written(0)
 
 
 class ResourceSliceSpec(ApiStruct, frozen=True):
-    driver: str = ""
-    pool: ResourcePool = ResourcePool()
+    driver: str = written("")
+    pool: ResourcePool = written(ResourcePool())
     node_name: str | None = None
     node_selector: NodeSelector | None = None
     all_nodes: bool | None = None
@@ -33,5 +33,5 @@ class ResourceSliceSpec(ApiStruct, frozen=True):
 class ResourceSlice(ApiStruct, frozen=True):
     api_version: str = ""
     kind: str = ""
-    metadata: ObjectMeta = ObjectMeta()
-    spec: ResourceSliceSpec = ResourceSliceSpec()
+    metadata: ObjectMeta = written(ObjectMeta())
+    spec: ResourceSliceSpec = written(ResourceSliceSpec())

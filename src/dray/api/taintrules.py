@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dray.api.devices import DeviceTaint
-from dray.api.meta import ApiStruct, Condition, ObjectMeta
+from dray.api.meta import ApiStruct, Condition, ObjectMeta, written
 
 
 class DeviceTaintSelector(ApiStruct, frozen=True):
@@ -14,7 +14,7 @@ class DeviceTaintSelector(ApiStruct, frozen=True):
 
 class DeviceTaintRuleSpec(ApiStruct, frozen=True):
     device_selector: DeviceTaintSelector | None = None
-    taint: DeviceTaint = DeviceTaint()
+    taint: DeviceTaint = written(DeviceTaint())
 
 
 class DeviceTaintRuleStatus(ApiStruct, frozen=True):
@@ -24,6 +24,6 @@ class DeviceTaintRuleStatus(ApiStruct, frozen=True):
 class DeviceTaintRule(ApiStruct, frozen=True):
     api_version: str = ""
     kind: str = ""
-    metadata: ObjectMeta = ObjectMeta()
-    spec: DeviceTaintRuleSpec = DeviceTaintRuleSpec()
-    status: DeviceTaintRuleStatus = DeviceTaintRuleStatus()
+    metadata: ObjectMeta = written(ObjectMeta())
+    spec: DeviceTaintRuleSpec = written(DeviceTaintRuleSpec())
+    status: DeviceTaintRuleStatus = written(DeviceTaintRuleStatus())
