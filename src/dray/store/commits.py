@@ -24,6 +24,8 @@ def plan_commit(
         raise ValueError(f"a commit may have at most {MAX_OPERATIONS} operations, not {len(operations)}")
     changes: list[Change] = []
     for operation in operations:
+        if not operation.key.isascii():
+            operation.key.encode()  # raises ValueError for text that no file can hold (lone surrogates)
         previous = lookup(operation.key)
         match operation:
             case Put(key, value):

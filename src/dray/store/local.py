@@ -94,6 +94,9 @@ class LocalStore(ABC):
             self._history.apply(committed.revision, committed.changes)
             changes.extend(committed.changes)
         self._watchers.publish(changes)
+        self._compact_if_due()
+
+    def _compact_if_due(self) -> None:
         if target := self._compactor.plan_compaction(self._history):
             self._forget(target)
 
