@@ -1,0 +1,160 @@
+"""What a driver author writes: a `Driver` that names its devices and makes them usable.
+
+    class MyGpus(Driver):
+        name = "gpu.example.com"
+
+        def devices(self):
+            for index in range(8):
+                yield make_device(f"gpu-{index}", attributes={"index": index}, capacity={"memory": "40Gi"})
+
+        async def prepare(self, claim, devices, config):
+            return {device: ContainerEdits(env=(f"GPU={device.name}",)) for device in devices}
+
+        async def unprepare(self, claim):
+            ...
+
+`prepare` may be called again for a claim that is prepared already or half-way (after a crash), and `unprepare` for
+one that isn't: both must be safe to repeat. The SDK never runs two calls for the same claim at once.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal, TypeAlias, cast
+
+from dray.api.devices import Device, DeviceAttribute, DeviceCapacity
+from dray.api.meta import Json
+from dray.api.quantities import Quantity
+from dray.driver.cdi import ContainerEdits
+from dray.driver.pools import Pool
+
+AttributeValue: TypeAlias = bool | int | str | Sequence[bool] | Sequence[int] | Sequence[str] | DeviceAttribute
+HealthState: TypeAlias = Literal["Healthy", "Unhealthy", "Unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimRef:
+    namespace: str
+    name: str
+    uid: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class AllocatedDevice:
+    """One device that the claim was given from this driver. `request` may be `request/subrequest`."""
+
+    request: str
+    pool: str
+    name: str
+    share_id: str | None = None
+    admin_access: bool = False
+    consumed_capacity: tuple[tuple[str, Quantity], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceConfig:
+    """Opaque parameters for this driver. Class configuration comes first, so that the claim's can override it."""
+
+    source: Literal["FromClass", "FromClaim"]
+    requests: tuple[str, ...]
+    parameters: Json
+
+    def applies_to(self, request: str) -> bool:
+        return not self.requests or request in self.requests or request.split("/", 1)[0] in self.requests
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceHealth:
+    pool: str
+    device: str
+    health: HealthState
+    message: str = ""
+
+
+Prepared: TypeAlias = Mapping[AllocatedDevice, ContainerEdits | Sequence[str]]
+"""For each device either the edits (the SDK writes the CDI file) or names of CDI devices that exist already."""
+
+
+class PrepareError(Exception):
+    """Raised by `prepare` or `unprepare` with a message for the pod's events; the node agent retries."""
+
+
+class Driver(ABC):
+    name: ClassVar[str]
+    """A DNS name that the vendor owns; the domain of attributes without one."""
+
+    def devices(self) -> Iterable[Device]:
+        """The devices of this node, for the pool named after the node."""
+        return ()
+
+    def pools(self, node_name: str) -> Iterable[Pool]:
+        """Override for several pools, shared counters or network-attached devices."""
+        return (Pool(name=node_name, devices=tuple(self.devices())),)
+
+    @abstractmethod
+    async def prepare(
+        self, claim: ClaimRef, devices: Sequence[AllocatedDevice], config: Sequence[DeviceConfig]
+    ) -> Prepared: ...
+
+    @abstractmethod
+    async def unprepare(self, claim: ClaimRef) -> None: ...
+
+    async def health(self) -> AsyncIterator[Sequence[DeviceHealth]]:
+        """Override to report health: yield the state of all devices whenever something changes."""
+        for nothing in ():
+            yield nothing
+
+    @property
+    def reports_health(self) -> bool:
+        return type(self).health is not Driver.health
+
+
+def make_device(
+    name: str,
+    *,
+    attributes: Mapping[str, AttributeValue] | None = None,
+    capacity: Mapping[str, str | int | Quantity | DeviceCapacity] | None = None,
+) -> Device:
+    """A device from plain Python values; use `dray.api.devices.Device` for everything else it can have."""
+    return Device(
+        name=name,
+        attributes={key: make_attribute(value) for key, value in (attributes or {}).items()},
+        capacity={key: _capacity(value) for key, value in (capacity or {}).items()},
+    )
+
+
+def make_attribute(value: AttributeValue) -> DeviceAttribute:
+    """bool, int or str become the attribute of that type, sequences a list; a version needs `version()`."""
+    match value:
+        case DeviceAttribute():
+            return value
+        case bool():
+            return DeviceAttribute(bool_value=value)
+        case int():
+            return DeviceAttribute(int_value=value)
+        case str():
+            return DeviceAttribute(string_value=value)
+    types = {type(item) for item in value}
+    if types == {bool}:
+        return DeviceAttribute(bool_values=tuple(cast(Sequence[bool], value)))
+    if types == {int}:
+        return DeviceAttribute(int_values=tuple(cast(Sequence[int], value)))
+    if types == {str}:
+        return DeviceAttribute(string_values=tuple(cast(Sequence[str], value)))
+    raise TypeError(f"a list attribute has items of one type (bool, int or str), got {value!r}")
+
+
+def version(text: str) -> DeviceAttribute:
+    """An attribute that compares as a semantic version."""
+    return DeviceAttribute(version_value=text)
+
+
+def _capacity(value: str | int | Quantity | DeviceCapacity) -> DeviceCapacity:
+    if isinstance(value, DeviceCapacity):
+        return value
+    return DeviceCapacity(value=value if isinstance(value, Quantity) else Quantity.parse(str(value)))

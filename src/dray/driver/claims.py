@@ -1,0 +1,169 @@
+"""Prepares and unprepares claims: reads the allocation, calls the driver, keeps the checkpoint and the CDI files.
+
+Order of a prepare: record `preparing` → driver → CDI file → record `prepared`. Killed at any point, the next call
+for the claim finds out how far it came: a `prepared` record is answered from the checkpoint, a `preparing` one is
+undone first. Calls for one claim never overlap, calls for different claims run side by side.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Literal, cast
+
+import msgspec
+
+from dray.api.claims import ResourceClaim
+from dray.api.codec import decode_object
+from dray.api.errors import NotFound
+from dray.api.resources import RESOURCE_CLAIMS
+from dray.driver.base import AllocatedDevice, ClaimRef, DeviceConfig, Driver, Prepared, PrepareError
+from dray.driver.cdi import CdiFiles, ContainerEdits
+from dray.driver.checkpoint import Checkpoint, PreparedDevice, Record
+from dray.runtime.client import Client
+
+
+class ClaimNotFound(PrepareError):
+    """The claim, or the incarnation of it that the node agent means, doesn't exist."""
+
+
+class ClaimPreparer:
+    def __init__(self, driver: Driver, client: Client, checkpoint: Checkpoint, cdi: CdiFiles) -> None:
+        self._driver = driver
+        self._client = client
+        self._checkpoint = checkpoint
+        self._cdi = cdi
+        self._locks: dict[str, tuple[asyncio.Lock, int]] = {}
+
+    @property
+    def in_use(self) -> int:
+        return len(self._checkpoint)
+
+    async def prepare(self, ref: ClaimRef) -> tuple[PreparedDevice, ...]:
+        async with _ClaimLock(self._locks, ref.uid):
+            record = self._checkpoint.get(ref.uid)
+            if record is not None and record.state == "prepared":
+                return record.devices
+            claim = await self._fetch(ref)
+            if record is not None:
+                await self._undo(ref)
+            devices, config = self._read_allocation(claim)
+            if not devices:
+                return ()
+            self._checkpoint.put(Record(claim=ref, state="preparing"))
+            prepared = await self._driver.prepare(ref, devices, config)
+            record = Record(claim=ref, state="prepared", devices=self._publish(ref, devices, prepared))
+            self._checkpoint.put(record)
+            return record.devices
+
+    async def unprepare(self, ref: ClaimRef) -> None:
+        async with _ClaimLock(self._locks, ref.uid):
+            if self._checkpoint.get(ref.uid) is not None:
+                await self._undo(ref)
+
+    async def _undo(self, ref: ClaimRef) -> None:
+        await self._driver.unprepare(ref)
+        self._cdi.remove(ref.uid)
+        self._checkpoint.remove(ref.uid)
+
+    async def _fetch(self, ref: ClaimRef) -> ResourceClaim:
+        try:
+            obj = await self._client.get(RESOURCE_CLAIMS, ref.name, ref.namespace)
+        except NotFound as error:
+            raise ClaimNotFound(f"claim {ref}: {error}") from error
+        claim = cast(ResourceClaim, decode_object(obj))
+        if claim.metadata.uid != ref.uid:
+            raise ClaimNotFound(f"claim {ref} was replaced: its UID is {claim.metadata.uid}, asked for {ref.uid}")
+        if claim.status.allocation is None:
+            raise PrepareError(f"claim {ref} is not allocated")
+        return claim
+
+    def _read_allocation(self, claim: ResourceClaim) -> tuple[list[AllocatedDevice], list[DeviceConfig]]:
+        allocation = claim.status.allocation
+        assert allocation is not None  # checked when it was fetched
+        devices = [
+            AllocatedDevice(
+                request=result.request,
+                pool=result.pool,
+                name=result.device,
+                share_id=result.share_id,
+                admin_access=bool(result.admin_access),
+                consumed_capacity=tuple(sorted(result.consumed_capacity.items(), key=lambda item: item[0])),
+            )
+            for result in allocation.devices.results
+            if result.driver == self._driver.name
+        ]
+        config = [
+            DeviceConfig(
+                source=cast(Literal["FromClass", "FromClaim"], entry.source),
+                requests=entry.requests,
+                parameters=msgspec.json.decode(entry.opaque.parameters or b"{}"),
+            )
+            for entry in allocation.devices.config
+            if entry.opaque is not None and entry.opaque.driver == self._driver.name
+        ]
+        config.sort(key=lambda entry: entry.source != "FromClass")  # stable: the order within each source stays
+        return devices, config
+
+    def _publish(
+        self, ref: ClaimRef, devices: Sequence[AllocatedDevice], prepared: Prepared
+    ) -> tuple[PreparedDevice, ...]:
+        if missing := [device.name for device in devices if device not in prepared]:
+            raise PrepareError(f"claim {ref}: the driver did not prepare {', '.join(missing)}")
+        edits: dict[str, ContainerEdits] = {}
+        cdi_ids: dict[AllocatedDevice, tuple[str, ...]] = {}
+        for device in devices:
+            outcome = prepared[device]
+            if not isinstance(outcome, ContainerEdits):
+                cdi_ids[device] = tuple(outcome)
+            elif outcome.is_empty:
+                cdi_ids[device] = ()
+            else:
+                name = _cdi_name(ref, device)
+                edits[name] = outcome
+                cdi_ids[device] = (self._cdi.qualified_name(name),)
+        if edits:
+            self._cdi.write(ref.uid, edits)
+        return tuple(
+            PreparedDevice(
+                requests=(device.request.split("/", 1)[0],),  # containers name requests, never subrequests
+                pool=device.pool,
+                device=device.name,
+                cdi_device_ids=cdi_ids[device],
+                share_id=device.share_id,
+            )
+            for device in devices
+        )
+
+
+def _cdi_name(ref: ClaimRef, device: AllocatedDevice) -> str:
+    """Unique per claim and request, because CDI names share one space and two requests may share a device."""
+    return "-".join((ref.uid, device.request.replace("/", "-"), device.pool.replace("/", "-"), device.name))
+
+
+class _ClaimLock:
+    """A lock per claim that exists only while someone wants it."""
+
+    def __init__(self, locks: dict[str, tuple[asyncio.Lock, int]], uid: str) -> None:
+        self._locks = locks
+        self._uid = uid
+
+    async def __aenter__(self) -> None:
+        lock, users = self._locks.get(self._uid, (asyncio.Lock(), 0))
+        self._locks[self._uid] = (lock, users + 1)
+        try:
+            await lock.acquire()
+        except BaseException:
+            self._leave()
+            raise
+
+    async def __aexit__(self, *exception: object) -> None:
+        self._locks[self._uid][0].release()
+        self._leave()
+
+    def _leave(self) -> None:
+        lock, users = self._locks[self._uid]
+        if users == 1:
+            del self._locks[self._uid]
+        else:
+            self._locks[self._uid] = (lock, users - 1)
