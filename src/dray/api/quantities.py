@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from decimal import Decimal
 from fractions import Fraction
-from functools import lru_cache
 from typing import ClassVar, Final
 
 from dray.api.quantity_text import (
@@ -20,6 +19,7 @@ from dray.api.quantity_text import (
     parse_amount,
     round_up,
 )
+from dray.api.text_cache import cached_by_text
 
 __all__ = ["BINARY_SI", "DECIMAL_EXPONENT", "DECIMAL_SI", "InvalidQuantity", "Quantity", "parse_quantity"]
 
@@ -220,7 +220,7 @@ class Quantity:
         return _to_float(_divide_to_bits(unscaled, _power(-scale), max(unscaled.bit_length(), 64)))
 
 
-@lru_cache(maxsize=1 << 16)
+@cached_by_text
 def parse_quantity(text: str) -> Quantity:
     """Read the text form; raises InvalidQuantity, a ValueError."""
     amount, format, kept = parse_amount(text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Final
 
 _ESCAPES: Final = {
@@ -15,6 +16,9 @@ _ESCAPES: Final = {
     '"': r"\"",
     "\\": r"\\",
 }
+
+
+_JSON_ESCAPES: Final = str.maketrans({character: f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"})
 
 
 def quote(text: str) -> str:
@@ -33,3 +37,8 @@ def _escape(character: str) -> str:
     if code < 0x80:
         return f"\\x{code:02x}"
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def quote_json(text: str) -> str:
+    """The text as a JSON string the way Go writes it, safe to be put into HTML."""
+    return json.dumps(text, ensure_ascii=False).translate(_JSON_ESCAPES)

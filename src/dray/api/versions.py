@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Final
 
+from dray.api.problems import INVALID, Problem, too_long
 from dray.api.quoting import quote
+from dray.api.text_cache import cached_by_text
 
 MAX_VERSION_LENGTH: Final = 64
 _MAX_UINT64: Final = (1 << 64) - 1
@@ -93,28 +94,21 @@ class Semver:
         return self.key >= other.key
 
 
-class VersionProblem(NamedTuple):
-    """Why validation rejects a version attribute: the type of the field error and its text."""
-
-    type: str
-    detail: str
-
-
-@lru_cache(maxsize=1 << 14)
-def version_problems(text: str) -> tuple[VersionProblem, ...]:
+@cached_by_text
+def version_problems(text: str) -> tuple[Problem, ...]:
     """What is wrong with a version attribute; empty if nothing.
 
     The rule is not whether it parses: numbers of more than 64 bits are valid here and fail only in CEL.
     """
     problems = []
     if _SPECIFICATION.fullmatch(text) is None:
-        problems.append(VersionProblem("FieldValueInvalid", "must be a string compatible with semver.org spec 2.0.0"))
-    if len(text.encode()) > MAX_VERSION_LENGTH:
-        problems.append(VersionProblem("FieldValueTooLong", f"may not be more than {MAX_VERSION_LENGTH} bytes"))
+        problems.append(Problem(INVALID, text, "must be a string compatible with semver.org spec 2.0.0"))
+    if len(text.encode(errors="surrogatepass")) > MAX_VERSION_LENGTH:
+        problems.append(too_long(text, MAX_VERSION_LENGTH))
     return tuple(problems)
 
 
-@lru_cache(maxsize=1 << 14)
+@cached_by_text
 def _parse(text: str) -> Semver:
     if not text:
         raise InvalidVersion("Version string empty")
@@ -146,7 +140,7 @@ def _parse_normalized(text: str) -> Semver:
 
 
 def _without_leading_zeros(part: str) -> str:
-    if len(part.encode()) <= 1:
+    if len(part.encode(errors="surrogatepass")) <= 1:
         return part
     stripped = part.lstrip("0")
     return stripped if stripped[:1] in _DIGITS else "0" + stripped
