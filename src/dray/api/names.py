@@ -114,12 +114,16 @@ def check_dns1035_label(text: str) -> Messages:
 @cached_by_text
 def check_dns_subdomain(text: str) -> Messages:
     """An RFC 1123 subdomain, such as the name of most objects."""
+    return tuple(_check_subdomain(text, unit="characters"))
+
+
+def _check_subdomain(text: str, unit: str) -> list[str]:
     messages = []
     if _length(text) > MAX_SUBDOMAIN_LENGTH:
-        messages.append(f"must be no more than {MAX_SUBDOMAIN_LENGTH} characters")
+        messages.append(f"must be no more than {MAX_SUBDOMAIN_LENGTH} {unit}")
     if not _is_dns_subdomain(text):
         messages.append(DNS_SUBDOMAIN_MESSAGE)
-    return tuple(messages)
+    return messages
 
 
 @cached_by_text
@@ -139,7 +143,7 @@ def check_qualified_name(text: str) -> Messages:
         if not parts[0]:
             messages.append("prefix part must be non-empty")
         else:
-            messages += [f"prefix part {message}" for message in _check_prefix(parts[0])]
+            messages += [f"prefix part {message}" for message in _check_subdomain(parts[0], unit="bytes")]
     name = parts[-1]
     if not name:
         messages.append("name part must be non-empty")
@@ -148,13 +152,6 @@ def check_qualified_name(text: str) -> Messages:
     if not _is_qualified_part(name):
         messages.append(f"name part {QUALIFIED_PART_MESSAGE}")
     return tuple(messages)
-
-
-def _check_prefix(text: str) -> list[str]:
-    return [
-        message.replace("characters", "bytes") if message[0] == "m" else message
-        for message in check_dns_subdomain(text)
-    ]
 
 
 @cached_by_text
