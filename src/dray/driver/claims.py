@@ -7,7 +7,6 @@ undone first. Calls for one claim never overlap, calls for different claims run 
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from typing import Literal, cast
 
@@ -21,6 +20,7 @@ from dray.driver.base import AllocatedDevice, ClaimRef, DeviceConfig, Driver, Pr
 from dray.driver.cdi import CdiFiles, ContainerEdits
 from dray.driver.checkpoint import Checkpoint, PreparedDevice, Record
 from dray.runtime.client import Client
+from dray.runtime.locks import KeyedLocks
 
 
 class ClaimNotFound(PrepareError):
@@ -33,14 +33,14 @@ class ClaimPreparer:
         self._client = client
         self._checkpoint = checkpoint
         self._cdi = cdi
-        self._locks: dict[str, tuple[asyncio.Lock, int]] = {}
+        self._locks = KeyedLocks()
 
     @property
     def in_use(self) -> int:
         return len(self._checkpoint)
 
     async def prepare(self, ref: ClaimRef) -> tuple[PreparedDevice, ...]:
-        async with _ClaimLock(self._locks, ref.uid):
+        async with self._locks.hold(ref.uid):
             record = self._checkpoint.get(ref.uid)
             if record is not None and record.state == "prepared":
                 return record.devices
@@ -57,7 +57,7 @@ class ClaimPreparer:
             return record.devices
 
     async def unprepare(self, ref: ClaimRef) -> None:
-        async with _ClaimLock(self._locks, ref.uid):
+        async with self._locks.hold(ref.uid):
             if self._checkpoint.get(ref.uid) is not None:
                 await self._undo(ref)
 
@@ -139,31 +139,3 @@ class ClaimPreparer:
 def _cdi_name(ref: ClaimRef, device: AllocatedDevice) -> str:
     """Unique per claim and request, because CDI names share one space and two requests may share a device."""
     return "-".join((ref.uid, device.request.replace("/", "-"), device.pool.replace("/", "-"), device.name))
-
-
-class _ClaimLock:
-    """A lock per claim that exists only while someone wants it."""
-
-    def __init__(self, locks: dict[str, tuple[asyncio.Lock, int]], uid: str) -> None:
-        self._locks = locks
-        self._uid = uid
-
-    async def __aenter__(self) -> None:
-        lock, users = self._locks.get(self._uid, (asyncio.Lock(), 0))
-        self._locks[self._uid] = (lock, users + 1)
-        try:
-            await lock.acquire()
-        except BaseException:
-            self._leave()
-            raise
-
-    async def __aexit__(self, *exception: object) -> None:
-        self._locks[self._uid][0].release()
-        self._leave()
-
-    def _leave(self) -> None:
-        lock, users = self._locks[self._uid]
-        if users == 1:
-            del self._locks[self._uid]
-        else:
-            self._locks[self._uid] = (lock, users - 1)
