@@ -135,9 +135,8 @@ class Database:
         """Makes changes durable, and deletes rows as of a compaction, all in one transaction. Raises StorageFailed."""
         try:
             self._connection.execute("BEGIN IMMEDIATE")
-            if obsolete:  # first, so that their space can be used
-                self._connection.execute("UPDATE compacted SET revision = ?1 WHERE revision < ?1", (compacted,))
-                self._connection.executemany(_DELETE, obsolete)
+            self._connection.execute("UPDATE compacted SET revision = ?1 WHERE revision < ?1", (compacted,))
+            self._connection.executemany(_DELETE, obsolete)  # first, so that their space can be used
             self._connection.executemany(_INSERT, _rows(changes))
             self._connection.execute("COMMIT")
         except sqlite3.Error as error:

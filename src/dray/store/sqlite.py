@@ -92,7 +92,8 @@ class SqliteStore(LocalStore):
         self._database = database
         self._executor = executor
         self._obsolete: list[RowKey] = loaded.leftover
-        self._can_compact = True
+        self._saved_compaction = loaded.compacted
+        self._disk_refuses = False
         self._requests: list[_Request] = []
         self._wake = asyncio.Event()
         self._writer = asyncio.create_task(self._write_batches(), name="store writer")
@@ -141,7 +142,7 @@ class SqliteStore(LocalStore):
         self._wake.set()
         await self._writer
         self._watchers.close()
-        await asyncio.get_running_loop().run_in_executor(self._executor, self._database.close)
+        await self._run(self._database.close)
         self._executor.shutdown(wait=False)
 
     def _forget(self, revision: int) -> Sequence[Change]:
@@ -153,7 +154,7 @@ class SqliteStore(LocalStore):
     async def _write_batches(self) -> None:
         try:
             while True:
-                idle = not self._requests and not (self._obsolete and self._can_compact)
+                idle = not self._requests and (self._disk_refuses or not self._has_compacted())
                 if idle and self._closed:
                     return
                 if idle:
@@ -185,23 +186,27 @@ class SqliteStore(LocalStore):
             batch.fail(StoreClosed())
 
     async def _write(self, changes: Sequence[Change]) -> None:
-        """Writes changes, and deletes some obsolete rows on the way if the disk lets us."""
-        loop = asyncio.get_running_loop()
-        obsolete, compacted = self._obsolete[:MAX_DELETED_ROWS], self._history.compacted
-        if obsolete:
+        """Writes changes, and makes some of a compaction durable on the way if the disk lets us."""
+        if self._has_compacted():
+            obsolete, compacted = self._obsolete[:MAX_DELETED_ROWS], self._history.compacted
             try:
-                await loop.run_in_executor(self._executor, self._database.write, changes, compacted, obsolete)
+                await self._run(self._database.write, changes, compacted, obsolete)
             except StorageFailed:
-                self._can_compact = False  # until a write has shown that the disk is well again
-                if not changes:
-                    return
+                self._disk_refuses = True  # until a write has shown that it is well again
             else:
-                self._can_compact = True
+                self._disk_refuses = False
                 del self._obsolete[: len(obsolete)]
+                self._saved_compaction = compacted
                 return
         if changes:
-            await loop.run_in_executor(self._executor, self._database.write, changes, compacted, ())
-            self._can_compact = True
+            await self._run(self._database.write, changes, self._saved_compaction, ())
+            self._disk_refuses = False
+
+    def _has_compacted(self) -> bool:
+        return bool(self._obsolete) or self._saved_compaction < self._history.compacted
+
+    async def _run(self, call: Callable[..., None], *arguments: object) -> None:
+        await asyncio.get_running_loop().run_in_executor(self._executor, call, *arguments)
 
 
 def _answer(answer: asyncio.Future[Committed], result: Committed | Exception) -> None:
