@@ -24,10 +24,10 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal, TypeAlias, cast
 
+from dray.api.cdi import ContainerEdits
 from dray.api.devices import Device, DeviceAttribute, DeviceCapacity
 from dray.api.meta import Json
 from dray.api.quantities import Quantity
-from dray.driver.cdi import ContainerEdits
 from dray.driver.pools import Pool
 
 AttributeValue: TypeAlias = bool | int | str | Sequence[bool] | Sequence[int] | Sequence[str] | DeviceAttribute

@@ -1,4 +1,4 @@
-"""CDI: what a device changes in a container, written as files that container runtimes read.
+"""The CDI files of a driver: what its devices change in a container, for container runtimes to read.
 
 One file per claim, `<vendor>-<class>-<claim uid>.json`, with one CDI device per device of the claim. Files are
 written to a temporary name and renamed, so that a runtime never sees half a file, and removed with the claim.
@@ -10,59 +10,8 @@ from pathlib import Path
 
 import msgspec
 
+from dray.api.cdi import CDI_VERSION, CdiDevice, CdiSpec, ContainerEdits
 from dray.runtime.files import remove_durably, write_atomically
-
-CDI_VERSION = "0.6.0"
-
-
-class DeviceNode(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    path: str
-    host_path: str = ""
-    type: str = ""
-    major: int | None = None
-    minor: int | None = None
-    permissions: str = ""
-    uid: int | None = None
-    gid: int | None = None
-
-
-class Mount(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    host_path: str
-    container_path: str
-    type: str = ""
-    options: tuple[str, ...] = ()
-
-
-class Hook(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    hook_name: str
-    path: str
-    args: tuple[str, ...] = ()
-    env: tuple[str, ...] = ()
-    timeout: int | None = None
-
-
-class ContainerEdits(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """What is changed in a container that uses the device. `env` entries are `NAME=value`."""
-
-    env: tuple[str, ...] = ()
-    device_nodes: tuple[DeviceNode, ...] = ()
-    mounts: tuple[Mount, ...] = ()
-    hooks: tuple[Hook, ...] = ()
-
-    @property
-    def is_empty(self) -> bool:
-        return not (self.env or self.device_nodes or self.mounts or self.hooks)
-
-
-class CdiDevice(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    name: str
-    container_edits: ContainerEdits
-
-
-class CdiSpec(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    kind: str
-    devices: tuple[CdiDevice, ...]
-    cdi_version: str = CDI_VERSION
 
 
 class CdiFiles:
@@ -86,6 +35,7 @@ class CdiFiles:
     def write(self, claim_uid: str, devices: dict[str, ContainerEdits]) -> dict[str, str]:
         """Write the claim's file; returns the qualified CDI name of each device."""
         spec = CdiSpec(
+            cdi_version=CDI_VERSION,
             kind=self.kind,
             devices=tuple(CdiDevice(name=name, container_edits=edits) for name, edits in sorted(devices.items())),
         )

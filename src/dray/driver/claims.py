@@ -12,12 +12,13 @@ from typing import Literal, cast
 
 import msgspec
 
+from dray.api.cdi import ContainerEdits
 from dray.api.claims import ResourceClaim
 from dray.api.codec import decode_object
 from dray.api.errors import NotFound
 from dray.api.resources import RESOURCE_CLAIMS
 from dray.driver.base import AllocatedDevice, ClaimRef, DeviceConfig, Driver, Prepared, PrepareError
-from dray.driver.cdi import CdiFiles, ContainerEdits
+from dray.driver.cdi import CdiFiles
 from dray.driver.checkpoint import Checkpoint, PreparedDevice, Record
 from dray.runtime.client import Client
 from dray.runtime.locks import KeyedLocks

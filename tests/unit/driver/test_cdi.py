@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from dray.driver.cdi import CdiFiles, ContainerEdits, DeviceNode, Hook, Mount
+from dray.api.cdi import ContainerEdits, DeviceNode, Hook, Mount
+from dray.driver.cdi import CdiFiles
 
 
 def test_a_claims_file_lists_its_devices_with_their_edits(tmp_path: Path) -> None:
