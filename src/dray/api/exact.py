@@ -19,11 +19,11 @@ from typing import Any, Final, Never, TypeAlias, assert_never
 
 import msgspec
 
-from dray.api.instants import InvalidInstant, normalise_instant
 from dray.api.meta import NO_RAW
 from dray.api.quantities import InvalidQuantity, Quantity
 from dray.api.quoting import quote
 from dray.api.shapes import Amount, Boolean, Instant, Integer, ListOf, MapOf, Pointer, RawValue, Record, Shape, Text
+from dray.api.times import InvalidTime, canonical_time
 
 Path: TypeAlias = tuple[str | int, ...]
 
@@ -33,6 +33,7 @@ _SPACE: Final = re.compile(r"[ \t\n\r]*")
 _NUMBER: Final = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
 _WHOLE: Final = re.compile(r"-?[0-9]{1,19}\Z")
 _KINDS: Final = {'"': "string", "{": "object", "[": "array", "t": "bool", "f": "bool"}
+_ZERO_TIME: Final = "0001-01-01T00:00:00Z"
 _ABSENT: Final[Any] = object()
 
 
@@ -270,9 +271,10 @@ class _Walk:
             raise DecodeError(f"json: cannot unmarshal {kind} into Go value of type string", where.path)
         text, end = self._string(at)
         try:
-            return normalise_instant(text), end
-        except InvalidInstant as error:
+            instant = canonical_time(text)
+        except InvalidTime as error:
             raise DecodeError(str(error), where.path) from None
+        return (None if instant == _ZERO_TIME else instant), end
 
     def _end(self, at: int) -> int:
         return _end_of_value(self.text, at)
