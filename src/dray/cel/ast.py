@@ -106,6 +106,51 @@ class Comprehension:
 Expr: TypeAlias = Literal | Ident | Select | Call | ListExpr | MapExpr | StructExpr | Comprehension
 
 
+def children_of(node: Expr) -> tuple[Expr, ...]:
+    """The sub-expressions of a node, in order of evaluation."""
+    match node:
+        case Call(_, _, args, target):
+            return args if target is None else (target, *args)
+        case Select(_, operand):
+            return (operand,)
+        case ListExpr(_, elements):
+            return elements
+        case MapExpr(_, entries):
+            return tuple(part for entry in entries for part in (entry.key, entry.value))
+        case StructExpr(_, _, fields):
+            return tuple(field.value for field in fields)
+        case Comprehension():
+            return (node.iter_range, node.accu_init, node.loop_condition, node.loop_step, node.result)
+        case _:
+            return ()
+
+
+def replace_children(node: Expr, children: list[Expr], node_id: int | None = None) -> Expr:
+    """The node with other sub-expressions (as `children_of` orders them), and perhaps another id."""
+    new_id = node.id if node_id is None else node_id
+    match node:
+        case Call(_, function, _, target):
+            if target is None:
+                return Call(new_id, function, tuple(children))
+            return Call(new_id, function, tuple(children[1:]), children[0])
+        case Select(_, _, field, test_only):
+            return Select(new_id, children[0], field, test_only)
+        case ListExpr(_, _, optional_indices):
+            return ListExpr(new_id, tuple(children), optional_indices)
+        case MapExpr(_, entries):
+            pairs = zip(entries, children[::2], children[1::2], strict=True)
+            return MapExpr(new_id, tuple(MapEntry(old.id, key, value, old.optional) for old, key, value in pairs))
+        case StructExpr(_, type_name, fields):
+            values = zip(fields, children, strict=True)
+            return StructExpr(
+                new_id, type_name, tuple(FieldEntry(old.id, old.field, value, old.optional) for old, value in values)
+            )
+        case Comprehension():
+            return Comprehension(new_id, node.iter_var, node.iter_var2, children[0], node.accu_var, *children[1:])
+        case _:
+            return node
+
+
 @dataclass(frozen=True, slots=True)
 class MacroCall:
     """What stood in the text before a macro was expanded, for people: explanations and errors."""

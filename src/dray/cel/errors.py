@@ -1,17 +1,21 @@
 """What can go wrong with an expression.
 
-    CelError
-    ├── CompileError           the text is no valid expression of its environment
-    └── EvaluationError        this evaluation has no value
-        └── CostLimitExceeded  ... because it was stopped at its cost limit
+CelError
+├── CompileError           the text is no valid expression of its environment
+└── EvaluationError        this evaluation has no value
+    └── CostLimitExceeded  ... because it was stopped at its cost limit
 """
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
 CompileErrorKind = Literal["invalid", "internal"]
 """`invalid`: Kubernetes calls it RuleInvalid. `internal`: found while building the program, InternalError there."""
+
+
+_MARGIN: Final = 100
+"""How much of a line is shown on each side of the error."""
 
 
 class CelError(Exception):
@@ -45,9 +49,14 @@ class CompileError(CelError):
         if self.position is None:
             return self.message
         source = self.text.split("\n")[self.line - 1]
+        before, after = source[: self.column - 1], source[self.column - 1 :]
+        if len(before) > _MARGIN:
+            before = "…" + before[-_MARGIN:]
+        if len(after) > _MARGIN:
+            after = after[:_MARGIN] + "…"
         # Tabs stay tabs, so that the caret stands under its column however wide they are drawn.
-        indent = "".join("\t" if char == "\t" else " " for char in source[: self.column - 1])
-        return f"{self.line}:{self.column}: {self.message}\n | {source}\n | {indent}^"
+        indent = "".join("\t" if char == "\t" else " " for char in before)
+        return f"{self.line}:{self.column}: {self.message}\n | {before}{after}\n | {indent}^"
 
     def __reduce__(self) -> tuple[object, ...]:
         return _rebuild, (self.message, self.text, self.position, self.kind)
