@@ -53,8 +53,9 @@ class DecodeError(ValueError):
 class InvalidSyntax(DecodeError):
     """The text isn't JSON; `line` and `column` count from 1."""
 
-    def __init__(self, message: str, line: int, column: int) -> None:
-        super().__init__(f"{message} at line {line}, column {column}")
+    def __init__(self, reason: str, line: int, column: int) -> None:
+        super().__init__(f"{reason} at line {line}, column {column}")
+        self.reason = reason
         self.line = line
         self.column = column
 
@@ -76,7 +77,18 @@ class Reading:
     """A struct, and what strict field validation has against the text: unknown and duplicate fields."""
 
     value: Any
-    strict_errors: list[str]
+    strict_errors: list[StrictError]
+
+
+class StrictError(str):
+    """An unknown or duplicate field, as Kubernetes words it; `path` leads to it."""
+
+    path: Path
+
+    def __new__(cls, what: str, path: Path) -> StrictError:
+        error = super().__new__(cls, f"{what} field {quote(format_path(path))}")
+        error.path = path
+        return error
 
 
 def read_exactly(text: str, record: Record) -> Reading:
@@ -134,7 +146,7 @@ class _Where:
 class _Walk:
     text: str
     first_error: DecodeError | None = None
-    strict_errors: dict[str, None] = field(default_factory=dict)
+    strict_errors: dict[StrictError, None] = field(default_factory=dict)
 
     def value(self, shape: Shape, at: int, where: _Where, previous: Any) -> tuple[Any, int]:
         """The value that begins at `at`, and where it ends. `_ABSENT` for null and for a value of the wrong type."""
@@ -277,7 +289,7 @@ class _Walk:
         return (None if instant == _ZERO_TIME else instant), end
 
     def _end(self, at: int) -> int:
-        return _end_of_value(self.text, at)
+        return end_of_value(self.text, at)
 
     def _save_wrong_type(self, kind: str, go: str, where: _Where) -> None:
         if self.first_error is None:
@@ -286,7 +298,7 @@ class _Walk:
 
     def _save_strict(self, what: str, path: Path) -> None:
         if len(self.strict_errors) < MAX_STRICT_ERRORS:
-            self.strict_errors[f"{what} field {quote(format_path(path))}"] = None
+            self.strict_errors[StrictError(what, path)] = None
 
 
 class _Members:
@@ -294,7 +306,7 @@ class _Members:
 
     def __init__(self, text: str, at: int) -> None:
         self._text = text
-        self.end = at
+        self.end = self.key_at = at
 
     def __iter__(self) -> _Members:
         return self
@@ -306,6 +318,7 @@ class _Members:
         if self._text[at] == "}":
             self.end = at + 1
             raise StopIteration
+        self.key_at = at
         key, at = _read_string(self._text, at)
         colon = _skip_space(self._text, at)
         return key, _skip_space(self._text, colon + 1)
@@ -319,7 +332,37 @@ def _read_string(text: str, at: int) -> tuple[str, int]:
     return value, end
 
 
-def _end_of_value(text: str, at: int) -> int:
+def end_of_value(text: str, at: int) -> int:
+    """Where the JSON value that begins at `at` ends. Raises ValueError or RecursionError if it isn't JSON."""
     if (number := _NUMBER.match(text, at)) is not None:
         return number.end()
     return _CHECKER.raw_decode(text, at)[1]
+
+
+def locate(text: str, path: Path) -> int:
+    """The place of a field in a JSON text, or of the closest part of the way to it that exists."""
+    at = place = _skip_space(text, 0)
+    for part in path:
+        if text[at] == "{":
+            members = _Members(text, at)
+            for key, start in members:
+                if key == str(part):
+                    place, at = members.key_at, start
+                    break
+                members.end = end_of_value(text, start)
+        elif text[at] == "[" and isinstance(part, int):
+            found = _locate_item(text, at, part)
+            place = at = at if found is None else found
+    return place
+
+
+def _locate_item(text: str, at: int, index: int) -> int | None:
+    at = _skip_space(text, at + 1)
+    while text[at] != "]":
+        if index == 0:
+            return at
+        index -= 1
+        at = _skip_space(text, end_of_value(text, at))
+        if text[at] == ",":
+            at = _skip_space(text, at + 1)
+    return None

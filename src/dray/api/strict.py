@@ -6,7 +6,7 @@ import json
 from typing import Any, Final
 
 from dray.api.codec import find_kind, kind_record, read_type
-from dray.api.exact import read_exactly
+from dray.api.exact import StrictError, read_exactly
 from dray.api.shapes import ListOf, MapOf, Pointer, Record, Shape
 
 
@@ -14,7 +14,7 @@ class _DuplicateKey(Exception):
     pass
 
 
-def find_strict_errors(data: bytes, *, early: bool = True) -> list[str]:
+def find_strict_errors(data: bytes, *, early: bool = True) -> list[StrictError]:
     """What `fieldValidation=Strict` rejects and `Warn` warns of, e.g. `unknown field "spec.x"`.
 
     The data must be an object that decodes; raises DecodeError otherwise.
