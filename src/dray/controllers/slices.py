@@ -1,4 +1,4 @@
-"""ResourceSlices of nodes that were deleted: nobody else would remove them, and devices that are gone would be given out.
+"""ResourceSlices of deleted nodes: nobody else would remove them, and devices that are gone would be given out.
 
 Slices that name their node as owner are the garbage collector's; this controller is for drivers that don't set one.
 """

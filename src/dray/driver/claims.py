@@ -14,7 +14,7 @@ import msgspec
 
 from dray.api.cdi import ContainerEdits
 from dray.api.claims import ResourceClaim
-from dray.api.codec import decode_object
+from dray.api.codec import decode_as
 from dray.api.errors import NotFound
 from dray.api.resources import RESOURCE_CLAIMS
 from dray.driver.base import AllocatedDevice, ClaimRef, DeviceConfig, Driver, Prepared, PrepareError
@@ -72,7 +72,7 @@ class ClaimPreparer:
             obj = await self._client.get(RESOURCE_CLAIMS, ref.name, ref.namespace)
         except NotFound as error:
             raise ClaimNotFound(f"claim {ref}: {error}") from error
-        claim = cast(ResourceClaim, decode_object(obj))
+        claim = decode_as(ResourceClaim, obj)
         if claim.metadata.uid != ref.uid:
             raise ClaimNotFound(f"claim {ref} was replaced: its UID is {claim.metadata.uid}, asked for {ref.uid}")
         if claim.status.allocation is None:

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from typing import cast
 
-from dray.api.codec import decode_object, to_json
+from dray.api.codec import decode_as, to_json
 from dray.api.errors import NotFound
 from dray.api.meta import Json
 from dray.api.resources import NODES, RESOURCE_SLICES
@@ -24,7 +23,7 @@ from dray.runtime.queue import WorkQueue
 
 
 def _decode_slice(obj: Json) -> ResourceSlice:
-    return cast(ResourceSlice, decode_object(obj))
+    return decode_as(ResourceSlice, obj)
 
 
 class SlicePublisher:

@@ -12,13 +12,13 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterable, Sequence
-from typing import Any, cast
+from typing import Any
 
 import grpc
 from msgspec.structs import replace
 
 from dray.api.claims import ResourceClaim
-from dray.api.codec import decode_object
+from dray.api.codec import decode_as
 from dray.api.errors import NotFound
 from dray.api.resources import RESOURCE_CLAIMS
 from dray.node.checkpoint import Checkpoint, HeldClaim, HeldDevice
@@ -72,7 +72,7 @@ class Preparation:
 
     async def _fetch(self, namespace: str, name: str, pod_uid: str) -> ResourceClaim:
         try:
-            claim = cast(ResourceClaim, decode_object(await self._client.get(RESOURCE_CLAIMS, name, namespace)))
+            claim = decode_as(ResourceClaim, await self._client.get(RESOURCE_CLAIMS, name, namespace))
         except NotFound as error:
             raise NotUsable(f"ResourceClaim {namespace}/{name} does not exist") from error
         if claim.status.allocation is None:

@@ -1,0 +1,319 @@
+"""The ResourceClaim controller (KEP-4381, kube-controller-manager).
+
+Two kinds of keys share one queue. A *pod* key makes claims from templates and notes their names in the pod's status;
+a *claim* key removes reservations of pods that are gone or done, then the allocation, then the finalizer, and deletes
+generated claims that will not be used again.
+
+Claims are made before their name is in the pod's status. A controller that is killed in between finds the claim
+again by its owner and its annotation and uses it, so a pod never gets two claims for one entry.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Literal, NamedTuple
+
+from dray.api.claims import (
+    CLAIM_FINALIZER,
+    MAX_RESERVED_FOR,
+    POD_CLAIM_NAME_ANNOTATION,
+    ResourceClaim,
+    ResourceClaimConsumerReference,
+    ResourceClaimTemplate,
+)
+from dray.api.codec import decode_as, to_json
+from dray.api.errors import NotFound, StatusError
+from dray.api.meta import Json, ObjectKey
+from dray.api.pods import Pod, PodResourceClaim, is_terminal, view_pod
+from dray.api.resources import PODS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS
+from dray.controllers.metrics import ClaimMetrics
+from dray.runtime.client import Client, PatchType
+from dray.runtime.events import EventRecorder, ObjectReference
+from dray.runtime.informer import Informer
+from dray.runtime.queue import WorkQueue
+
+MAX_GENERATED_BASE = 63 - 5 - 1
+"""Room for the random suffix in the name of a generated claim."""
+
+FIELD_MANAGER = "ResourceClaimController"
+
+
+class ClaimKey(NamedTuple):
+    kind: Literal["pod", "claim"]
+    key: ObjectKey
+
+
+class OwnershipConflict(Exception):
+    """A claim of the expected name exists but doesn't belong to the pod."""
+
+
+class ClaimController:
+    def __init__(
+        self,
+        client: Client,
+        pods: Informer[Pod],
+        claims: Informer[ResourceClaim],
+        templates: Informer[ResourceClaimTemplate],
+        recorder: EventRecorder,
+        metrics: ClaimMetrics,
+        queue: WorkQueue[ClaimKey],
+    ) -> None:
+        self._client = client
+        self._pods = pods
+        self._claims = claims
+        self._templates = templates
+        self._recorder = recorder
+        self._metrics = metrics
+        self._queue = queue
+        self._made: dict[tuple[str, str], str] = {}
+        """Claims made by us that our copy of the cluster doesn't show yet, by pod UID and entry."""
+        pods.add_index("template", lambda pod: _templates_of(pod))
+        claims.add_index("owner", lambda claim: [ref.uid for ref in claim.metadata.owner_references if ref.controller])
+        pods.add_handler(self._pod_changed)
+        claims.add_handler(self._claim_changed)
+        templates.add_handler(self._template_changed)
+
+    def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        pod = new or old
+        if pod is None or not pod.spec.resource_claims:
+            return
+        if new is None or is_terminal(new) or _will_never_run(new):
+            for name in _claim_names(pod):
+                self._queue.add(ClaimKey("claim", ObjectKey(pod.metadata.namespace, name)))
+        if new is not None:
+            self._queue.add(ClaimKey("pod", new.metadata.key))
+
+    def _claim_changed(self, old: ResourceClaim | None, new: ResourceClaim | None) -> None:
+        self._metrics.claim_changed(old, new)
+        claim = new or old
+        assert claim is not None
+        if new is not None:
+            self._queue.add(ClaimKey("claim", claim.metadata.key))
+        for reference in claim.metadata.owner_references:
+            if reference.kind == "Pod" and reference.controller:
+                self._made.pop((reference.uid, claim.metadata.annotations.get(POD_CLAIM_NAME_ANNOTATION, "")), None)
+                self._queue.add(ClaimKey("pod", ObjectKey(claim.metadata.namespace, reference.name)))
+
+    def _template_changed(self, old: ResourceClaimTemplate | None, new: ResourceClaimTemplate | None) -> None:
+        if old is None and new is not None:
+            for pod in self._pods.by_index("template", str(new.metadata.key)):
+                self._queue.add(ClaimKey("pod", pod.metadata.key))
+
+    async def reconcile(self, item: ClaimKey) -> float | None:
+        match item.kind:
+            case "pod":
+                await self._sync_pod(item.key)
+            case "claim":
+                await self._sync_claim(item.key)
+        return None
+
+    # Claims for pods
+
+    async def _sync_pod(self, key: ObjectKey) -> None:
+        pod = self._pods.get(key)
+        if pod is None or pod.metadata.deletion_timestamp or is_terminal(pod):
+            return
+        names: dict[str, str] = {}
+        failure: Exception | None = None
+        for entry in pod.spec.resource_claims:
+            if entry.resource_claim_template_name is None:
+                continue
+            try:
+                names[entry.name] = await self._ensure_claim(pod, entry)
+            except (StatusError, OwnershipConflict) as error:
+                failure = error
+                self._metrics.create_failures.inc()
+                self._recorder.warning(
+                    _reference(pod), "FailedResourceClaimCreation", f"PodResourceClaim {entry.name}: {error}"
+                )
+        known: dict[str, str | None] = {s.name: s.resource_claim_name for s in pod.status.resource_claim_statuses}
+        if any(known.get(entry) != name for entry, name in names.items()):
+            await self._note_names(pod, {**known, **names})
+        if failure is not None and not isinstance(failure, NotFound):  # a missing template wakes the pod itself
+            raise failure
+        if pod.spec.node_name:
+            await self._reserve_for_scheduled(pod)
+
+    async def _reserve_for_scheduled(self, pod: Pod) -> None:
+        """Somebody chose the node without a scheduler that knows claims: reserve those that are allocated already."""
+        for name in _claim_names(pod):
+            claim = self._claims.get(ObjectKey(pod.metadata.namespace, name))
+            if claim is None or claim.status.allocation is None or claim.metadata.deletion_timestamp is not None:
+                continue
+            if any(user.uid == pod.metadata.uid for user in claim.status.reserved_for):
+                continue
+            if len(claim.status.reserved_for) < MAX_RESERVED_FOR:
+                user = ResourceClaimConsumerReference(resource="pods", name=pod.metadata.name, uid=pod.metadata.uid)
+                await self._write_status(claim, [*claim.status.reserved_for, user], deallocate=False)
+
+    async def _ensure_claim(self, pod: Pod, entry: PodResourceClaim) -> str:
+        for claim in self._claims.by_index("owner", pod.metadata.uid):
+            if claim.metadata.annotations.get(POD_CLAIM_NAME_ANNOTATION) == entry.name:
+                return claim.metadata.name
+        if (made := self._made.get((pod.metadata.uid, entry.name))) is not None:
+            return made
+        noted = next((s.resource_claim_name for s in pod.status.resource_claim_statuses if s.name == entry.name), None)
+        if noted and (existing := await self._find_noted(pod, noted)):
+            return existing
+        template_name = entry.resource_claim_template_name
+        assert template_name is not None
+        template = self._templates.get(ObjectKey(pod.metadata.namespace, template_name))
+        if template is None:
+            raise NotFound(
+                f'resource claim template "{template_name}": '
+                f'resourceclaimtemplate.{RESOURCE_CLAIM_TEMPLATES.group} "{template_name}" not found'
+            )
+        created = await self._client.create(
+            RESOURCE_CLAIMS, _claim_from(template, pod, entry.name), pod.metadata.namespace
+        )
+        self._metrics.creates.inc()
+        name = str(created["metadata"]["name"])
+        self._made[pod.metadata.uid, entry.name] = name
+        return name
+
+    async def _find_noted(self, pod: Pod, name: str) -> str | None:
+        """The claim that the status names, read from the server: our copy may not have it yet."""
+        try:
+            claim = await self._client.get(RESOURCE_CLAIMS, name, pod.metadata.namespace)
+        except NotFound:
+            return None
+        owners = claim["metadata"].get("ownerReferences") or ()
+        if not any(owner.get("uid") == pod.metadata.uid and owner.get("controller") for owner in owners):
+            raise OwnershipConflict(f'resource claim "{name}" was not created for this pod: it is owned by another')
+        return name
+
+    async def _note_names(self, pod: Pod, names: dict[str, str | None]) -> None:
+        entries = [entry.name for entry in pod.spec.resource_claims if entry.name in names]
+        statuses: list[Json] = []
+        for entry in entries:
+            status: Json = {"name": entry}
+            if names[entry] is not None:
+                status["resourceClaimName"] = names[entry]
+            statuses.append(status)
+        patch: Json = {"metadata": {"uid": pod.metadata.uid}, "status": {"resourceClaimStatuses": statuses}}
+        await self._client.patch(
+            PODS,
+            pod.metadata.name,
+            patch,
+            pod.metadata.namespace,
+            patch_type=PatchType.STRATEGIC,
+            subresource="status",
+            field_manager=FIELD_MANAGER,
+        )
+
+    # Claims that are no longer needed
+
+    async def _sync_claim(self, key: ObjectKey) -> None:
+        claim = self._claims.get(key)
+        if claim is None:
+            return
+        valid = [user for user in claim.status.reserved_for if await self._still_uses(claim, user)]
+        released = len(valid) < len(claim.status.reserved_for)
+        is_deleted = claim.metadata.deletion_timestamp is not None
+        is_unused = not valid and (released or is_deleted)
+        is_protected = CLAIM_FINALIZER in claim.metadata.finalizers
+        deallocate = is_unused and is_protected
+        if released or (deallocate and claim.status.allocation is not None):
+            claim = await self._write_status(claim, valid, deallocate=deallocate)
+        if deallocate and claim.status.allocation is None:
+            await self._remove_finalizer(claim)
+        if not valid and not is_deleted and self._owner_is_done(claim):
+            await self._delete(claim)
+
+    async def _still_uses(self, claim: ResourceClaim, user: ResourceClaimConsumerReference) -> bool:
+        """Whether a reservation stands. Consumers that aren't pods are for whoever added them."""
+        if user.api_group or user.resource != "pods":
+            return True
+        key = ObjectKey(claim.metadata.namespace, user.name)
+        pod = self._pods.get(key)
+        if pod is None or pod.metadata.uid != user.uid:
+            # Our copy may lag behind a scheduler's: believe only the server that a pod is gone.
+            try:
+                pod = view_pod(await self._client.get(PODS, key.name, key.namespace))
+            except NotFound:
+                return False
+        return pod.metadata.uid == user.uid and not is_terminal(pod) and not _will_never_run(pod)
+
+    async def _write_status(
+        self, claim: ResourceClaim, valid: list[ResourceClaimConsumerReference], *, deallocate: bool
+    ) -> ResourceClaim:
+        status: Json = {"reservedFor": [to_json(user) for user in valid] or None}
+        if deallocate:
+            status |= {"allocation": None, "devices": None}
+        patch = {"metadata": _precondition(claim), "status": status}
+        written = await self._client.patch(
+            RESOURCE_CLAIMS, claim.metadata.name, patch, claim.metadata.namespace, subresource="status"
+        )
+        return decode_as(ResourceClaim, written)
+
+    async def _remove_finalizer(self, claim: ResourceClaim) -> None:
+        left = [name for name in claim.metadata.finalizers if name != CLAIM_FINALIZER]
+        patch = {"metadata": _precondition(claim) | {"finalizers": left or None}}
+        with suppress(NotFound):
+            await self._client.patch(RESOURCE_CLAIMS, claim.metadata.name, patch, claim.metadata.namespace)
+
+    def _owner_is_done(self, claim: ResourceClaim) -> bool:
+        """Whether it was made for a pod that will not run again. If the pod is gone, the garbage collector acts."""
+        for owner in claim.metadata.owner_references:
+            if owner.controller and owner.kind == "Pod":
+                pod = self._pods.get(ObjectKey(claim.metadata.namespace, owner.name))
+                return pod is not None and pod.metadata.uid == owner.uid and (is_terminal(pod) or _will_never_run(pod))
+        return False
+
+    async def _delete(self, claim: ResourceClaim) -> None:
+        with suppress(NotFound):
+            await self._client.delete(
+                RESOURCE_CLAIMS, claim.metadata.name, claim.metadata.namespace, uid=claim.metadata.uid
+            )
+
+
+def _precondition(claim: ResourceClaim) -> Json:
+    return {"uid": claim.metadata.uid, "resourceVersion": claim.metadata.resource_version}
+
+
+def _will_never_run(pod: Pod) -> bool:
+    return pod.metadata.deletion_timestamp is not None and not pod.spec.node_name
+
+
+def _templates_of(pod: Pod) -> list[str]:
+    names = (entry.resource_claim_template_name for entry in pod.spec.resource_claims)
+    return [str(ObjectKey(pod.metadata.namespace, name)) for name in names if name is not None]
+
+
+def _claim_names(pod: Pod) -> list[str]:
+    """The claims that the pod uses, as far as they are known."""
+    names = [entry.resource_claim_name for entry in pod.spec.resource_claims]
+    names += [status.resource_claim_name for status in pod.status.resource_claim_statuses]
+    if (extended := pod.status.extended_resource_claim_status) is not None:
+        names.append(extended.resource_claim_name)
+    return [name for name in names if name]
+
+
+def _reference(pod: Pod) -> ObjectReference:
+    return ObjectReference("v1", "Pod", pod.metadata.namespace, pod.metadata.name, pod.metadata.uid)
+
+
+def _claim_from(template: ResourceClaimTemplate, pod: Pod, entry: str) -> Json:
+    wanted = template.spec.metadata
+    metadata: Json = {
+        "generateName": f"{pod.metadata.name}-{entry}"[:MAX_GENERATED_BASE] + "-",
+        "annotations": {**wanted.annotations, POD_CLAIM_NAME_ANNOTATION: entry},
+        "ownerReferences": [
+            {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "name": pod.metadata.name,
+                "uid": pod.metadata.uid,
+                "controller": True,
+            }
+        ],
+    }
+    if wanted.labels:
+        metadata["labels"] = wanted.labels
+    spec: Json = to_json(template.spec.spec)
+    return {
+        "apiVersion": RESOURCE_CLAIMS.api_version,
+        "kind": RESOURCE_CLAIMS.kind,
+        "metadata": metadata,
+        "spec": spec,
+    }
