@@ -13,6 +13,7 @@ from __future__ import annotations
 from dray.api.errors import NotFound
 from dray.api.meta import Json, ObjectKey
 from dray.api.resources import NODES, PODS
+from dray.api.times import format_time
 from dray.runtime.client import Client
 from dray.runtime.clock import Clock
 from dray.runtime.informer import Informer, key_of
@@ -85,7 +86,7 @@ class PodGarbageCollector:
     async def _fail(self, pod: Json, message: str) -> None:
         if (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
             return
-        now = self._clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+        now = format_time(self._clock.now())
         conditions = [c for c in (pod.get("status") or {}).get("conditions") or [] if c["type"] != "DisruptionTarget"]
         conditions.append(
             {

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from dray.api.errors import NotFound, StatusError
 from dray.api.meta import Json
 from dray.api.resources import EVENTS
+from dray.api.times import format_time
 from dray.runtime.client import Client
 from dray.runtime.clock import Clock
 
@@ -139,7 +140,7 @@ class EventRecorder:
             self._written.popitem(last=False)
 
     def _now(self) -> str:
-        return self._clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+        return format_time(self._clock.now())
 
 
 def _namespace(record: _Record) -> str:

@@ -12,11 +12,11 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from datetime import datetime
 
 from dray.api.errors import AlreadyExists, Conflict, NotFound, StatusError
 from dray.api.meta import Json
 from dray.api.resources import LEASES
+from dray.api.times import format_micro_time
 from dray.runtime.client import Client
 from dray.runtime.clock import Clock
 
@@ -100,7 +100,7 @@ class LeaderElector:
             return False
 
     async def _acquire(self) -> bool:
-        now = _micro_time(self._clock.now())
+        now = format_micro_time(self._clock.now())
         try:
             lease = await self._client.get(LEASES, self._name, self._namespace)
         except NotFound:
@@ -148,7 +148,3 @@ class LeaderElector:
             await self._client.update(LEASES, self._lease | {"spec": spec})
         except (StatusError, OSError) as error:
             log.info("lease %s/%s was not released: %s", self._namespace, self._name, error)
-
-
-def _micro_time(instant: datetime) -> str:
-    return instant.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
