@@ -165,6 +165,8 @@ def check_label_value(text: str) -> Messages:
 
 
 def _invalid(text: str, messages: Messages) -> Problems:
+    if not messages:
+        return ()
     return tuple(Problem(INVALID, text, message) for message in messages)
 
 

@@ -26,6 +26,7 @@ __all__ = ["BINARY_SI", "DECIMAL_EXPONENT", "DECIMAL_SI", "InvalidQuantity", "Qu
 MILLI: Final = -3
 _MIN_INT64: Final = -MAX_INT64 - 1
 _HUGE: Final = int(10 ** (MAX_DIGITS + 9))
+_HALF_HUGE: Final = _HUGE // 2
 _SMALL_POWERS: Final = tuple(float(f"1e{exponent}") for exponent in range(32))
 _LARGE_POWERS: Final = tuple(float(f"1e{exponent}") for exponent in range(0, 309, 32))
 _NEGATIVE_POWERS: Final = tuple(float(f"1e-{exponent}") for exponent in range(0, 321, 32))
@@ -43,11 +44,13 @@ class Quantity:
     ZERO: ClassVar[Quantity]
     __slots__ = ("_amount", "_text", "format", "nano")
 
-    def __init__(self, amount: Amount, format: str = DECIMAL_SI, text: str | None = None) -> None:
+    def __init__(
+        self, amount: Amount, format: str = DECIMAL_SI, text: str | None = None, nano: int | None = None
+    ) -> None:
         self._amount: Final = amount
         self._text = text
         self.format: Final = format
-        self.nano: Final = _in_nanos(amount)
+        self.nano: Final = _in_nanos(amount) if nano is None else nano
 
     @staticmethod
     def parse(text: str) -> Quantity:
@@ -102,16 +105,16 @@ class Quantity:
         return hash(self.nano)
 
     def __lt__(self, other: Quantity) -> bool:
-        return self.compare(other) < 0
+        return self.nano < other.nano or self.compare(other) < 0
 
     def __le__(self, other: Quantity) -> bool:
-        return self.compare(other) <= 0
+        return self.nano < other.nano or self.compare(other) <= 0
 
     def __gt__(self, other: Quantity) -> bool:
-        return self.compare(other) > 0
+        return self.nano > other.nano or self.compare(other) > 0
 
     def __ge__(self, other: Quantity) -> bool:
-        return self.compare(other) >= 0
+        return self.nano > other.nano or self.compare(other) >= 0
 
     def __bool__(self) -> bool:
         return self.nano != 0
@@ -131,19 +134,20 @@ class Quantity:
         mine, others = self._amount, other._amount
         if not mine.big and not others.big:
             if others.unscaled == 0:
-                return Quantity(mine, format)
+                return Quantity(mine, format, nano=self.nano)
             if mine.unscaled == 0:
-                return Quantity(others, format)
-            small = _add_aligned(mine, others, big=False)
-            if _MIN_INT64 <= small.unscaled <= MAX_INT64:
-                return Quantity(small, format)
-        return Quantity(_add_aligned(mine, others, big=True), format)
+                return Quantity(others, format, nano=other.nano)
+        exactly_known = -_HALF_HUGE < self.nano < _HALF_HUGE and -_HALF_HUGE < other.nano < _HALF_HUGE
+        return Quantity(_add(mine, others), format, nano=self.nano + other.nano if exactly_known else None)
 
     def __sub__(self, other: Quantity) -> Quantity:
-        return self + Quantity(_negated(other._amount), other.format)
+        return self + -other
 
     def __neg__(self) -> Quantity:
-        return Quantity(_negated(self._amount), self.format)
+        unscaled, scale, big = self._amount
+        # Kubernetes negates in int64, where the smallest number has no counterpart.
+        negated = Amount(-unscaled if big or unscaled != _MIN_INT64 else unscaled, scale, big)
+        return Quantity(negated, self.format, nano=None if unscaled == _MIN_INT64 else -self.nano)
 
     def __mul__(self, factor: int) -> Quantity:
         return self.multiply(factor)[0]
@@ -227,9 +231,12 @@ def parse_quantity(text: str) -> Quantity:
     return Quantity(amount, format, kept)
 
 
+_POWERS: Final = tuple(int(10**exponent) for exponent in range(64))
+
+
 def _power(exponent: int) -> int:
     """10**exponent, for exponents of at least 0."""
-    return int(10**exponent)
+    return _POWERS[exponent] if exponent < 64 else int(10**exponent)
 
 
 def _in_nanos(amount: Amount) -> int:
@@ -255,23 +262,20 @@ def _compare_huge(mine: Amount, others: Amount) -> int:
     return sign * ((left > right) - (left < right))
 
 
-def _negated(amount: Amount) -> Amount:
-    if amount.big:
-        return Amount(-amount.unscaled, amount.scale, True)
-    return Amount(_wrap(-amount.unscaled), amount.scale, False)
-
-
-def _add_aligned(mine: Amount, others: Amount, *, big: bool) -> Amount:
-    scale = min(mine.scale, others.scale)
-    if max(mine.scale, others.scale) - scale > 2 * MAX_DIGITS and mine.unscaled and others.unscaled:
-        # The smaller one is beyond the last digit that we write out; Kubernetes would exhaust its memory here.
-        larger = mine if mine.scale > others.scale else others
-        return Amount(larger.unscaled, larger.scale, big)
-    total = 0
-    for amount in (mine, others):
-        if amount.unscaled:
-            total += amount.unscaled * _power(amount.scale - scale)
-    return Amount(total, scale, big)
+def _add(mine: Amount, others: Amount) -> Amount:
+    """The sum at the finer of both scales; it stays small only if both were and it fits."""
+    distance = mine.scale - others.scale
+    if distance < 0:
+        mine, others, distance = others, mine, -distance
+    if distance == 0 or mine.unscaled == 0:
+        total = mine.unscaled + others.unscaled
+    elif distance > 2 * MAX_DIGITS and others.unscaled:
+        # The other is beyond the last digit that we write out; Kubernetes would exhaust its memory here.
+        return Amount(mine.unscaled, mine.scale, mine.big or others.big)
+    else:
+        total = mine.unscaled * _power(distance) + others.unscaled
+    big = mine.big or others.big or not _MIN_INT64 <= total <= MAX_INT64
+    return Amount(total, others.scale, big)
 
 
 def _scaled_up_fits(unscaled: int, scale: int) -> bool:
