@@ -163,7 +163,7 @@ def _scalar(event: yaml.ScalarEvent, line: int) -> Any:
             | "tag:yaml.org,2002:bool"
             | ("tag:yaml.org,2002:null")
         ):
-            value = _resolve(event.value)
+            value = resolve(event.value)
         case tag:
             raise InvalidYaml(f"the tag {tag} isn't supported", line)
     if isinstance(value, float) and not math.isfinite(value):
@@ -182,8 +182,11 @@ _FLOAT: Final = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0
 _MAX_DIGITS: Final = 70
 
 
-def _resolve(text: str) -> Any:
-    """What an unquoted scalar means. A float without fraction is written as a whole number, as Go's encoder does."""
+def resolve(text: str) -> Any:
+    """What an unquoted scalar means; text that means nothing else is itself.
+
+    A float without fraction is written as a whole number, as Go's encoder does.
+    """
     if text in _WORDS:
         return _WORDS[text]
     digits = text.replace("_", "")

@@ -24,7 +24,11 @@ DEVICES: Final = "Devices and claims"
 CLUSTER: Final = "Cluster"
 COMPONENTS: Final = "Components"
 
-COMMANDS: Final[dict[str, Entry]] = {}
+COMMANDS: Final[dict[str, Entry]] = {
+    "validate": Entry("dray.cli.validate:run", OBJECTS),
+    "convert": Entry("dray.cli.convert:run", OBJECTS),
+    "demo": Entry("dray.cli.demo:run", OBJECTS),
+}
 
 
 class LazyGroup(TyperGroup):
