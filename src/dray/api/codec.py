@@ -226,7 +226,8 @@ def _plain(value: Any) -> Any:
             for attribute, name, always, default in _fields(type(value)):
                 content = getattr(value, attribute)
                 if content is NIL:
-                    plain[name] = None
+                    if always:
+                        plain[name] = None
                 elif always or not (content is default or content == () or content == {}):
                     plain[name] = _plain(content)
             return plain

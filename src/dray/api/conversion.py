@@ -126,7 +126,7 @@ def _slice_spec_to_hub(spec: v1beta1.ResourceSliceSpec) -> ResourceSliceSpec:
     fields = asdict(spec)
     fields["node_name"] = spec.node_name or None
     fields["all_nodes"] = spec.all_nodes or None
-    fields["devices"] = tuple(map(_device_to_hub, spec.devices))
+    fields["devices"] = _convert_items(spec.devices, _device_to_hub)
     return ResourceSliceSpec(**fields)
 
 
@@ -134,7 +134,7 @@ def _slice_spec_to_v1beta1(spec: ResourceSliceSpec) -> v1beta1.ResourceSliceSpec
     fields = asdict(spec)
     fields["node_name"] = spec.node_name or ""
     fields["all_nodes"] = spec.all_nodes or False
-    fields["devices"] = tuple(map(_device_to_v1beta1, spec.devices))
+    fields["devices"] = _convert_items(spec.devices, _device_to_v1beta1)
     return v1beta1.ResourceSliceSpec(**fields)
 
 

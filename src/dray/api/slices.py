@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dray.api.devices import CounterSet, Device, PoolID
-from dray.api.meta import ApiStruct, Int64, ObjectMeta, written
+from dray.api.meta import NIL, ApiStruct, Int64, ObjectMeta, written
 from dray.api.nodeselectors import NodeSelector
 
 
@@ -14,14 +14,16 @@ class ResourcePool(ApiStruct, frozen=True):
 
 
 class ResourceSliceSpec(ApiStruct, frozen=True):
+    """`devices` and `shared_counters` tell absent from empty: only one of them may be there."""
+
     driver: str = written("")
     pool: ResourcePool = written(ResourcePool())
     node_name: str | None = None
     node_selector: NodeSelector | None = None
     all_nodes: bool | None = None
-    devices: tuple[Device, ...] = ()
+    devices: tuple[Device, ...] = NIL
     per_device_node_selection: bool | None = None
-    shared_counters: tuple[CounterSet, ...] = ()
+    shared_counters: tuple[CounterSet, ...] = NIL
     skip_node_operations: tuple[str, ...] = ()
     partition_type_attribute: str | None = None
 

@@ -101,9 +101,9 @@ class ResourceSliceSpec(ApiStruct, frozen=True):
     node_name: str = ""
     node_selector: NodeSelector | None = None
     all_nodes: bool = False
-    devices: tuple[Device, ...] = ()
+    devices: tuple[Device, ...] = NIL
     per_device_node_selection: bool | None = None
-    shared_counters: tuple[CounterSet, ...] = ()
+    shared_counters: tuple[CounterSet, ...] = NIL
     skip_node_operations: tuple[str, ...] = ()
     partition_type_attribute: str | None = None
 
