@@ -145,9 +145,8 @@ class Quantity:
 
     def __neg__(self) -> Quantity:
         unscaled, scale, big = self._amount
-        # Kubernetes negates in int64, where the smallest number has no counterpart.
-        negated = Amount(-unscaled if big or unscaled != _MIN_INT64 else unscaled, scale, big)
-        return Quantity(negated, self.format, nano=None if unscaled == _MIN_INT64 else -self.nano)
+        # The smallest int64 has no counterpart.
+        return Quantity(Amount(-unscaled, scale, big or unscaled == _MIN_INT64), self.format, nano=-self.nano)
 
     def __mul__(self, factor: int) -> Quantity:
         return self.multiply(factor)[0]
