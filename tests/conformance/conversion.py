@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dray.api.codec import DecodeError, decode_object, encode_as, read_object
-from dray.api.strict import find_strict_errors
+from dray.api.strict import decode_strict
 from tests.conformance.differences import describe
 from tests.conformance.runner import Case, iter_files, load_json
 
@@ -44,12 +44,11 @@ def _expected(vector: dict[str, Any]) -> dict[str, Any]:
 def _ours(vector: dict[str, Any], data: bytes) -> dict[str, Any]:
     try:
         kind = read_object(data, early=False).kind
-        hub = decode_object(data, now=NOW, early=False)
-        strict = find_strict_errors(data, early=False)
+        hub, strict = decode_strict(data, now=NOW, early=False)
     except DecodeError as error:
         return {"decodeError": error.message}
     return {
-        "strictErrors": _in_order(vector, strict),
+        "strictErrors": _in_order(vector, [str(error) for error in strict]),
         "inputVersion": kind.version,
         "kind": kind.kind,
         **{f"outputs {version}": _encoded(hub, version) for version in vector.get("outputs", ())},

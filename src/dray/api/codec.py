@@ -3,7 +3,8 @@
     decode_object(data)  =  read_object  →  apply_defaults  →  convert to the hub version
 
 Reading has a fast way and an exact one: msgspec fills the structs straight from the bytes; what it doesn't accept, and
-what it would read differently from Kubernetes, is left to `dray.api.exact`. Both give the same object.
+what it would read differently from Kubernetes, is left to `dray.api.exact`. Both give the same object, but for fields
+that occur twice: the last one counts, where Kubernetes merges them. `dray.api.strict` finds those and merges.
 
 Objects are written as Kubernetes writes them: empty fields are left out, except those that Go's types always write.
 """
@@ -23,7 +24,7 @@ from dray.api.defaults import apply_defaults
 from dray.api.exact import DecodeError, InvalidSyntax, check_syntax, read_exactly
 from dray.api.kinds import KINDS, KindVersion
 from dray.api.lists import ObjectList
-from dray.api.meta import NIL, NO_RAW, RESOURCE_GROUP, Json, ObjectMeta, Time
+from dray.api.meta import NIL, NO_RAW, RESOURCE_GROUP, ApiStruct, Json, ObjectMeta, Time
 from dray.api.quantities import Quantity
 from dray.api.quoting import quote
 from dray.api.shapes import Record, record_of
@@ -65,8 +66,12 @@ def decode_object(data: bytes | str | Json, *, now: Time | None = None, early: b
     `now` is the default for when a taint was added; without it, that stays open. With `early`, spellings of the KEPs
     that Kubernetes doesn't read (any more) are accepted as well. Raises DecodeError.
     """
-    kind, value = read_object(data, early=early)
-    return _to_hub(kind, apply_defaults(value, now))
+    return complete(read_object(data, early=early), now)
+
+
+def complete(read: ReadObject, now: Time | None) -> Any:
+    """The second and third step: defaults of the object's version, then conversion to the hub."""
+    return _to_hub(read.kind, apply_defaults(read.value, now))
 
 
 def decode_as(type_: type[T], data: bytes | str | Json, *, now: Time | None = None) -> T:
@@ -102,24 +107,24 @@ def find_kind(api_version: str, kind: str, *, early: bool = True) -> KindVersion
     return known
 
 
-class _TypeMeta(msgspec.Struct, rename="camel"):
+class TypeMeta(ApiStruct, frozen=True):
     api_version: str = ""
     kind: str = ""
 
 
-_READ_TYPE: Final = msgspec.json.Decoder(_TypeMeta).decode
+_READ_TYPE: Final = msgspec.json.Decoder(TypeMeta).decode
 
 
 def read_type(data: bytes) -> tuple[str, str]:
     """`apiVersion` and `kind` of an object; both must be there."""
     try:
         head = _READ_TYPE(data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         text = data.decode("utf-8", "replace")
         check_syntax(text)
-        head = read_exactly(text, record_of(_TypeMeta, "", False)).value
-        if not head.kind and not head.api_version:
-            raise DecodeError(f"not an object: {error}") from None
+        if not text.lstrip().startswith("{"):
+            raise DecodeError("couldn't get version/kind: expected a JSON object") from None
+        head = read_exactly(text, record_of(TypeMeta, "v1", False)).value
     if not head.kind:
         raise DecodeError("Object 'Kind' is missing", ("kind",))
     if not head.api_version:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from dray.api.codec import find_kind, kind_record, read_type
+from dray.api.codec import ReadObject, complete, decode_object, find_kind, kind_record, read_type
 from dray.api.exact import StrictError, read_exactly
+from dray.api.meta import Time
 from dray.api.shapes import ListOf, MapOf, Pointer, Record, Shape
 
 
@@ -14,11 +15,23 @@ class _DuplicateKey(Exception):
     pass
 
 
-def find_strict_errors(data: bytes, *, early: bool = True) -> list[StrictError]:
-    """What `fieldValidation=Strict` rejects and `Warn` warns of, e.g. `unknown field "spec.x"`.
+class StrictlyDecoded(NamedTuple):
+    value: Any
+    errors: list[StrictError]
 
-    The data must be an object that decodes; raises DecodeError otherwise.
-    """
+
+def decode_strict(data: bytes, *, now: Time | None = None, early: bool = True) -> StrictlyDecoded:
+    """Like `decode_object`, with what strict field validation objects to. Fields that occur twice are merged."""
+    kind = find_kind(*read_type(data), early=early)
+    record = kind_record(kind, early=early)
+    if _is_clean(data, record):
+        return StrictlyDecoded(decode_object(data, now=now, early=early), [])
+    reading = read_exactly(data.decode("utf-8", "replace"), record)
+    return StrictlyDecoded(complete(ReadObject(kind, reading.value), now), reading.strict_errors)
+
+
+def find_strict_errors(data: bytes, *, early: bool = True) -> list[StrictError]:
+    """What `fieldValidation=Strict` rejects and `Warn` warns of, e.g. `unknown field "spec.x"`. Raises DecodeError."""
     record = kind_record(find_kind(*read_type(data), early=early), early=early)
     return [] if _is_clean(data, record) else read_exactly(data.decode("utf-8", "replace"), record).strict_errors
 

@@ -11,13 +11,13 @@ from msgspec.structs import replace
 
 from dray.api import exact
 from dray.api.claims import ADMIN_ACCESS_LABEL, ResourceClaim, ResourceClaimTemplate
-from dray.api.codec import DecodeError, UnknownKind, decode_object, find_kind
+from dray.api.codec import DecodeError, UnknownKind, find_kind
 from dray.api.errors import StatusError
 from dray.api.features import FeatureGates
 from dray.api.kinds import KINDS
 from dray.api.meta import RESOURCE_GROUP, Time
 from dray.api.poolstatus import ResourcePoolStatusRequest
-from dray.api.strict import find_strict_errors
+from dray.api.strict import decode_strict
 from dray.api.taintrules import DeviceTaintRule
 from dray.apiserver.resources import ROWS, Row
 from dray.apiserver.strategies import WriteContext
@@ -86,9 +86,8 @@ def _check(obj: ManifestObject, gates: FeatureGates, now: Time) -> Iterator[Find
 
 
 def _check_device_kind(obj: ManifestObject, gates: FeatureGates, now: Time) -> Iterator[Finding]:
-    text = obj.json_text
-    value = decode_object(text, now=now)
-    for error in find_strict_errors(text):
+    value, strict_errors = decode_strict(obj.json_text, now=now)
+    for error in strict_errors:
         yield _finding(obj, error.path, str(error), show_field=False)
     if isinstance(value, ResourcePoolStatusRequest):
         return  # asked of a cluster, and there are no rules for it here
