@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from dray.cel.ast import Expr
+from dray.cel.ast import Call, Expr
 from dray.cel.lexer import END
 
 CLOSERS: Final = {"text": END, "(": ")", "call": ")", "index": "]", "[": "]", "{": "}", "message": "}"}
@@ -22,6 +22,13 @@ class Pending:
         self.ids = [node_id]
         self.terms = [left]
         self.height = height
+
+    def balanced(self, low: int, high: int) -> Expr:
+        """A chain of `&&` or `||` as a balanced tree, split where cel-go splits it."""
+        middle = (low + high + 1) // 2
+        left = self.terms[middle] if middle == low else self.balanced(low, middle - 1)
+        right = self.terms[middle + 1] if middle == high else self.balanced(middle + 1, high)
+        return Call(self.ids[middle], self.function, (left, right))
 
 
 class Frame:

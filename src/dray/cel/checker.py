@@ -91,10 +91,7 @@ class _Checker:
             step, subject = stack.pop()
             step(self, subject)
         settle = self._substitution.settle
-        types = {
-            node_id: settle(type_) if type_.parameters or type_.kind == "parameter" else type_
-            for node_id, type_ in self._types.items()
-        }
+        types = {node_id: settle(type_) if type_.is_open else type_ for node_id, type_ in self._types.items()}
         return Checked(self._parsed, self._rebuild(root), types, self._references)
 
     def _enter(self, node: Expr) -> None:
@@ -203,11 +200,10 @@ class _Checker:
         result: Type | None = None
         matching: list[str] = []
         for overload in function.by_shape.get((member, len(arguments)), ()):
-            parameters, overload_result = substitution.instantiate(overload)
-            if not substitution.all_assignable(arguments, parameters):
+            candidate = substitution.fits(arguments, overload)
+            if candidate is None:
                 continue
             matching.append(overload.id)
-            candidate = substitution.resolve(overload_result)
             if result is None:
                 result = candidate
             elif not is_dynamic(result) and not same(candidate, result):

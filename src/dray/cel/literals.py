@@ -6,7 +6,7 @@ import math
 import re
 from typing import Final
 
-from dray.cel.ast import Uint
+from dray.cel.ast import LiteralValue, Uint
 
 _INT_MIN: Final = -(2**63)
 _INT_MAX: Final = 2**63 - 1
@@ -31,6 +31,21 @@ _ESCAPE: Final = re.compile(r"\\(?:[xX](..)|u(.{4})|U(.{8})|([0-3]..)|(.))", re.
 
 class InvalidLiteral(ValueError):
     """The token looks like a literal, but no value is behind it."""
+
+
+def literal_value(kind: str, text: str, *, negative: bool) -> LiteralValue:
+    """The value of a literal token. `negative` is for numbers whose minus is a token of its own."""
+    match kind:
+        case "string":
+            return parse_string(text)
+        case "bytes":
+            return parse_bytes(text)
+        case "int":
+            return parse_int(text, negative=negative)
+        case "uint":
+            return parse_uint(text)
+        case _:
+            return parse_double(text, negative=negative)
 
 
 def parse_int(text: str, *, negative: bool) -> int:

@@ -12,7 +12,7 @@ indexes and member calls (which is what limits `a + b + ...`). `&&` and `||` are
 
 from __future__ import annotations
 
-from typing import Final, NoReturn
+from typing import Final
 
 from dray.cel.ast import (
     Call,
@@ -31,7 +31,7 @@ from dray.cel.ast import (
 from dray.cel.brackets import Frame, Pending
 from dray.cel.errors import CompileError
 from dray.cel.lexer import END, tokenize
-from dray.cel.literals import InvalidLiteral, parse_bytes, parse_double, parse_int, parse_string, parse_uint
+from dray.cel.literals import InvalidLiteral, literal_value
 from dray.cel.macros import MacroError, NodeIds, expand
 
 MAX_DEPTH: Final = 250
@@ -85,7 +85,7 @@ class _Parser:
         try:
             expr = self._run()
         except MacroError as error:
-            raise CompileError(str(error), text=self._text, position=error.position) from None
+            raise self._error(str(error), error.position) from None
         return Parsed(self._text, expr, self._ids.positions, self._macro_calls)
 
     def _run(self) -> Expr:
@@ -102,7 +102,7 @@ class _Parser:
                 continue
             if self._frame.kind == "text":
                 if self._kinds[self._next] != END:
-                    self._unexpected("an operator or the end of the expression")
+                    raise self._unexpected("an operator or the end of the expression")
                 return node
             node = self._deliver(node)
 
@@ -137,7 +137,7 @@ class _Parser:
                 return self._open(kind, position)
             case _:
                 self._next = index
-                self._unexpected("an expression")
+                raise self._unexpected("an expression")
 
     def _read_prefix(self, operator: str) -> None:
         """`!` and `-` before an operand. Pairs cancel out; a single minus before a number is part of the number."""
@@ -159,21 +159,10 @@ class _Parser:
         return Call(self._ids.at(position), "!_" if operator == "!" else "-_", (node,))
 
     def _literal(self, kind: str, text: str, position: int, negative: bool) -> Expr:
-        value: str | bytes | int | float
         try:
-            match kind:
-                case "string":
-                    value = parse_string(text)
-                case "bytes":
-                    value = parse_bytes(text)
-                case "int":
-                    value = parse_int(text, negative=negative)
-                case "uint":
-                    value = parse_uint(text)
-                case _:
-                    value = parse_double(text, negative=negative)
+            value = literal_value(kind, text, negative=negative)
         except InvalidLiteral as error:
-            raise CompileError(str(error), text=self._text, position=position) from None
+            raise self._error(str(error), position) from None
         return Literal(self._ids.at(position), value)
 
     def _name(self, index: int, dot: str) -> Expr | None:
@@ -188,7 +177,7 @@ class _Parser:
             return self._open("message", self._positions[end], function=type_name)
         name = self._texts[index]
         if name in RESERVED:
-            self._fail(f"reserved identifier: {name}", self._positions[index])
+            raise self._error(f"reserved identifier: {name}", self._positions[index])
         self._next = index + 1
         if kinds[index + 1] == "(":
             self._next = index + 2
@@ -221,7 +210,7 @@ class _Parser:
         index = self._next
         kind = self._kinds[index]
         if kind not in ("name", "quoted"):
-            self._unexpected("a field name")
+            raise self._unexpected("a field name")
         self._next = index + 1
         field = self._texts[index] if kind == "name" else self._texts[index][1:-1]
         if kind == "name" and not optional and self._kinds[index + 1] == "(":
@@ -256,7 +245,7 @@ class _Parser:
         elif kind == "?":
             node = self._reduce(node, 1)
             if pending and pending[-1].precedence == _QUESTION:
-                self._unexpected("':' (a conditional in the middle of another needs parentheses)")
+                raise self._unexpected("':' (a conditional in the middle of another needs parentheses)")
             pending.append(Pending(_QUESTION, "_?_:_", self._new_id(), node, self._height))
         elif kind == ":" and any(operator.precedence == _QUESTION for operator in pending):
             node = self._reduce(node, 1)
@@ -268,7 +257,7 @@ class _Parser:
             if pending:
                 node = self._reduce(node, _COLON)
                 if pending:
-                    self._unexpected("':' and the other branch of the conditional")
+                    raise self._unexpected("':' and the other branch of the conditional")
             frame.depth = frame.start_depth
             return node
         self._next += 1
@@ -289,7 +278,7 @@ class _Parser:
             height = max(operator.height, self._height)
             operator.terms.append(node)
             if operator.precedence in (1, 2):
-                node = _balance(operator, 0, len(operator.ids) - 1)
+                node = operator.balanced(0, len(operator.ids) - 1)
                 self._height = height
             else:
                 node = Call(operator.ids[0], operator.function, tuple(operator.terms))
@@ -314,7 +303,7 @@ class _Parser:
             if kind != "call" and self._kinds[self._next] == ",":
                 self._next += 1
                 if self._kinds[self._next] != frame.closer:
-                    self._unexpected(f"{frame.closer!r}")
+                    raise self._unexpected(f"{frame.closer!r}")
             if self._kinds[self._next] == frame.closer:
                 return self._close()
             self._start_item()
@@ -332,7 +321,7 @@ class _Parser:
         if frame.kind == "message":
             kind = self._kinds[self._next]
             if kind not in ("name", "quoted"):
-                self._unexpected("a field name")
+                raise self._unexpected("a field name")
             text = self._texts[self._next]
             frame.names.append(text if kind == "name" else text[1:-1])
             self._next += 1
@@ -340,7 +329,7 @@ class _Parser:
 
     def _read_colon(self) -> None:
         if self._kinds[self._next] != ":":
-            self._unexpected("':'")
+            raise self._unexpected("':'")
         self._frame.entry_ids.append(self._new_id())
         self._next += 1
 
@@ -350,7 +339,7 @@ class _Parser:
         kind = self._kinds[self._next]
         if frame.kind == "(":
             if kind != ")":
-                self._unexpected("')'")
+                raise self._unexpected("')'")
             self._next += 1
             self._frame = self._frames.pop()
             return node
@@ -362,7 +351,7 @@ class _Parser:
         if kind == frame.closer:
             return self._close()
         if kind != "," or frame.kind == "index":
-            self._unexpected(f"{frame.closer!r}" if frame.kind == "index" else f"',' or {frame.closer!r}")
+            raise self._unexpected(f"{frame.closer!r}" if frame.kind == "index" else f"',' or {frame.closer!r}")
         self._next += 1
         if frame.kind != "call" and self._kinds[self._next] == frame.closer:
             return self._close()
@@ -429,25 +418,17 @@ class _Parser:
 
     def _check_rules(self, depth: int, relations: int, calcs: int) -> None:
         if depth > MAX_DEPTH or relations > MAX_DEPTH or calcs > MAX_DEPTH:
-            self._fail(f"expression recursion limit exceeded: {MAX_DEPTH}", self._positions[self._next])
+            raise self._error(f"expression recursion limit exceeded: {MAX_DEPTH}", self._positions[self._next])
 
     def _count(self, height: int) -> None:
         self._height = height + 1
         if height >= MAX_DEPTH:
-            self._fail(f"max recursion depth exceeded: {MAX_DEPTH}", self._positions[self._next])
+            raise self._error(f"max recursion depth exceeded: {MAX_DEPTH}", self._positions[self._next])
 
-    def _unexpected(self, expected: str) -> NoReturn:
+    def _unexpected(self, expected: str) -> CompileError:
         kind = self._kinds[self._next]
         found = END if kind == END else f"'{self._texts[self._next]}'"
-        self._fail(f"Syntax error: unexpected {found}, expected {expected}", self._positions[self._next])
+        return self._error(f"Syntax error: unexpected {found}, expected {expected}", self._positions[self._next])
 
-    def _fail(self, message: str, position: int) -> NoReturn:
-        raise CompileError(message, text=self._text, position=position)
-
-
-def _balance(operator: Pending, low: int, high: int) -> Expr:
-    """A chain of `&&` or `||` as a balanced tree, split where cel-go splits it."""
-    middle = (low + high + 1) // 2
-    left = operator.terms[middle] if middle == low else _balance(operator, low, middle - 1)
-    right = operator.terms[middle + 1] if middle == high else _balance(operator, middle + 1, high)
-    return Call(operator.ids[middle], operator.function, (left, right))
+    def _error(self, message: str, position: int) -> CompileError:
+        return CompileError(message, text=self._text, position=position)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 
@@ -13,6 +13,12 @@ class Type:
     kind: str
     name: str
     parameters: tuple[Type, ...] = ()
+    is_open: bool = field(init=False, repr=False, compare=False)
+    """Whether a type parameter occurs in it."""
+
+    def __post_init__(self) -> None:
+        is_open = self.kind == "parameter" or any(parameter.is_open for parameter in self.parameters)
+        object.__setattr__(self, "is_open", is_open)
 
     def __str__(self) -> str:
         if not self.parameters:

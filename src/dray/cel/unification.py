@@ -27,12 +27,12 @@ class Substitution:
         self._variables += 1
         return Type("parameter", f"_var{self._variables}")
 
-    def instantiate(self, overload: Overload) -> tuple[Sequence[Type], Type]:
-        """Parameters and result of an overload, with new variables in place of its type parameters."""
-        if not overload.type_parameters:
-            return overload.parameters, overload.result
-        names = {parameter.name: self.new_variable() for parameter in overload.type_parameters}
-        return [_rename(parameter, names) for parameter in overload.parameters], _rename(overload.result, names)
+    def fits(self, arguments: Sequence[Type], overload: Overload) -> Type | None:
+        """The result type if the overload takes these arguments, else None."""
+        if not all(map(_may_fit, arguments, overload.parameters)):
+            return None
+        parameters, result = self._instantiate(overload)
+        return self.resolve(result) if self._all_assignable(arguments, parameters) else None
 
     def assignable(self, source: Type, target: Type) -> bool:
         """Whether a value of type `source` may stand where `target` is expected."""
@@ -42,14 +42,6 @@ class Substitution:
         self._undo(mark)
         return False
 
-    def all_assignable(self, sources: Sequence[Type], targets: Sequence[Type]) -> bool:
-        mark = len(self._trail)
-        for source, target in zip(sources, targets, strict=True):
-            if not self._assign(source, target):
-                self._undo(mark)
-                return False
-        return True
-
     def resolve(self, type_: Type) -> Type:
         """The type with all bound variables replaced."""
         return self._substitute(type_, unbound=None)
@@ -58,17 +50,30 @@ class Substitution:
         """The type with all variables replaced, unbound ones by dyn."""
         return self._substitute(type_, unbound=DYN)
 
+    def _instantiate(self, overload: Overload) -> tuple[Sequence[Type], Type]:
+        """Parameters and result of an overload, with new variables in place of its type parameters."""
+        if not overload.type_parameters:
+            return overload.parameters, overload.result
+        names = {parameter.name: self.new_variable() for parameter in overload.type_parameters}
+        return [_rename(parameter, names) for parameter in overload.parameters], _rename(overload.result, names)
+
+    def _all_assignable(self, sources: Sequence[Type], targets: Sequence[Type]) -> bool:
+        mark = len(self._trail)
+        for source, target in zip(sources, targets, strict=True):
+            if not self._assign(source, target):
+                self._undo(mark)
+                return False
+        return True
+
     def _substitute(self, type_: Type, unbound: Type | None) -> Type:
+        if not type_.is_open:
+            return type_
         if type_.kind == "parameter":
             bound = self._bound.get(type_.name)
             if bound is not None:
                 return self._substitute(bound, unbound)
             return type_ if unbound is None else unbound
-        if not type_.parameters:
-            return type_
         parameters = tuple([self._substitute(parameter, unbound) for parameter in type_.parameters])
-        if all(new is old for new, old in zip(parameters, type_.parameters, strict=True)):
-            return type_
         return Type(type_.kind, type_.name, parameters)
 
     def _bind(self, variable: Type, type_: Type) -> None:
@@ -133,6 +138,8 @@ class Substitution:
 
     def _is_free_of(self, variable: Type, type_: Type) -> bool:
         """Whether the variable doesn't occur in the type, not even in what other variables stand for."""
+        if not type_.is_open:
+            return True
         if type_.kind == "parameter":
             if type_.name == variable.name:
                 return False
@@ -144,6 +151,18 @@ class Substitution:
 
 
 _WILDCARDS: Final = frozenset(("dyn", "any", "error"))
+_FLEXIBLE: Final = _WILDCARDS | {"parameter", "wrapper"}
+
+
+def _may_fit(argument: Type, parameter: Type) -> bool:
+    """False if a look at the outermost types is enough to see that the argument doesn't fit."""
+    return (
+        (argument.kind == parameter.kind and argument.name == parameter.name)
+        or parameter.kind in _FLEXIBLE
+        or argument.kind in _FLEXIBLE
+        or argument is NULL
+        or parameter is NULL
+    )
 
 
 def is_dynamic(type_: Type) -> bool:
@@ -189,8 +208,8 @@ def _is_equal_or_less_specific(left: Type, right: Type) -> bool:
 
 
 def _rename(type_: Type, names: dict[str, Type]) -> Type:
+    if not type_.is_open:
+        return type_
     if type_.kind == "parameter":
         return names[type_.name]
-    if not type_.parameters:
-        return type_
     return Type(type_.kind, type_.name, tuple([_rename(parameter, names) for parameter in type_.parameters]))
