@@ -98,7 +98,7 @@ def _pool_status_cells(obj: Json, now: datetime) -> Cells:
         sums = ["-"] * 5
     else:
         sums = [str(sum(number_at(pool, count) for pool in pools)) for count in _POOL_COUNTS]
-        sums.append(str(sum(1 for pool in pools if at(pool, "validationError"))))
+        sums.append(str(sum(at(pool, "validationError") is not None for pool in pools)))
     matching = number_at(obj, "status", "poolCount")
     completed = "<none>"
     if outcome == "Complete":

@@ -262,19 +262,18 @@ def _compare_huge(mine: Amount, others: Amount) -> int:
 
 
 def _add(mine: Amount, others: Amount) -> Amount:
-    """The sum at the finer of both scales; it stays small only if both were and it fits."""
+    """The sum at the finer of both scales; it stays small only if both were and no step overflows."""
     distance = mine.scale - others.scale
     if distance < 0:
         mine, others, distance = others, mine, -distance
-    if distance == 0 or mine.unscaled == 0:
-        total = mine.unscaled + others.unscaled
-    elif distance > 2 * MAX_DIGITS and others.unscaled:
+    big = mine.big or others.big
+    if distance > 2 * MAX_DIGITS and mine.unscaled:
         # The other is beyond the last digit that we write out; Kubernetes would exhaust its memory here.
-        return Amount(mine.unscaled, mine.scale, mine.big or others.big)
-    else:
-        total = mine.unscaled * _power(distance) + others.unscaled
-    big = mine.big or others.big or not _MIN_INT64 <= total <= MAX_INT64
-    return Amount(total, others.scale, big)
+        return Amount(mine.unscaled, mine.scale, big)
+    raised = mine.unscaled * _power(distance) if mine.unscaled else 0
+    total = raised + others.unscaled
+    fits = _MIN_INT64 <= raised <= MAX_INT64 and _MIN_INT64 <= total <= MAX_INT64
+    return Amount(total, others.scale, big or not fits)
 
 
 def _scaled_up_fits(unscaled: int, scale: int) -> bool:

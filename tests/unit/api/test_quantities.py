@@ -127,6 +127,7 @@ def test_a_gigantic_exponent_costs_nothing() -> None:
     assert huge != larger
     assert (huge + larger) > larger
     assert (huge + Quantity.parse("1")) == huge
+    assert (huge + Quantity.parse("0e-10")) == huge
     assert str(Quantity.parse("1e-2000000000")) == "1e-9"
     assert float(huge) == float("inf")
     with pytest.raises(OverflowError):
