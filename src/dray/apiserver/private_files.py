@@ -3,24 +3,15 @@
 from __future__ import annotations
 
 import os
-import secrets
 from pathlib import Path
+
+from dray.runtime.files import write_atomically
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Replaces the file at once. A crash leaves the old content or the new one."""
+    """Replaces the file at once. A folder that is made on the way is for the owner only, too."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(descriptor)
-        os.replace(draft, path)
-    except BaseException:
-        draft.unlink(missing_ok=True)
-        raise
+    write_atomically(path, content, mode=0o600)
 
 
 def read_private(path: Path) -> bytes | None:
