@@ -1,0 +1,222 @@
+"""Where could this pod go? The one question of the scheduler, of preemption, of queueing and of capacity planning.
+
+Decided from the cheap and common to the dear and special: labels and taints (remembered per template), claims that
+are allocated already (they name their nodes), devices (per group of equal nodes), room on single nodes. The score
+is a sum over features, each from 0 to 100 times its weight; equal scores go to the node that comes first.
+
+Not every node is weighed: of each group of nodes that are equal in their devices, enough for a good choice.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from dray.allocator.errors import AllocationError
+from dray.allocator.index import Allocation
+from dray.allocator.search import Limits
+from dray.api.claims import ResourceClaim
+from dray.api.node_matching import compile_node_selector
+from dray.placement.nodes import NodeState, room_problem
+from dray.placement.picture import Picture
+from dray.placement.pods import PodFacts
+
+MAX_SCORE = 100
+WEIGHED_PER_GROUP = 32
+WEIGHED_WITHOUT_DEVICES = 100
+FIRST_AVAILABLE_MAX = 8
+
+CANNOT_ALLOCATE = "cannot allocate all claims"
+ELSEWHERE = "resourceclaim not available on the node"
+
+
+class Strategy(enum.StrEnum):
+    """How devices, or other resources, are used up."""
+
+    PACK = "pack"
+    """Prefer what is used already: large free groups stay whole."""
+    SPREAD = "spread"
+    NONE = "none"
+
+
+@dataclass(frozen=True)
+class Preferences:
+    devices: Strategy = Strategy.PACK
+    resources: Strategy = Strategy.SPREAD
+    affinity_weight: int = 2
+    device_weight: int = 2
+    rank_weight: int = 3
+    resource_weight: int = 1
+
+
+@dataclass(frozen=True)
+class Placement:
+    """The pod fits there, with these devices for the claims that had none."""
+
+    node: str
+    allocations: Allocation
+    score: int
+
+
+@dataclass(frozen=True)
+class Rejection:
+    """It fits nowhere: how many nodes for which reason; an error if asking itself failed."""
+
+    nodes: int
+    reasons: Counter[str]
+    error: AllocationError | None = None
+    blocked_by: tuple[ResourceClaim, ...] = ()
+    """Allocated claims without which some node might do."""
+
+    def __str__(self) -> str:
+        parts = ", ".join(f"{count} {reason}" for reason, count in sorted(self.reasons.items()))
+        return f"0/{self.nodes} nodes are available: {parts}." if parts else f"0/{self.nodes} nodes are available"
+
+
+@dataclass
+class _Survey:
+    """What was found on the way."""
+
+    reasons: Counter[str] = field(default_factory=Counter)
+    error: AllocationError | None = None
+    blocked_by: dict[str, ResourceClaim] = field(default_factory=dict)
+
+
+def plan_placement(
+    picture: Picture,
+    pod: PodFacts,
+    claims: Sequence[ResourceClaim] = (),
+    *,
+    preferences: Preferences = Preferences(),  # noqa: B008 - a frozen value
+    limits: Limits = Limits(),  # noqa: B008 - a frozen value
+) -> Placement | Rejection:
+    """`claims` are all claims of the pod; those without an allocation get one."""
+    survey = _Survey()
+    best: tuple[int, str] | None = None
+    unallocated = [claim for claim in claims if claim.status.allocation is None]
+    for candidates, bonus in _candidate_groups(picture, pod, claims, unallocated, preferences, limits, survey):
+        for state in candidates:
+            score = bonus + _node_score(pod, state, preferences)
+            if best is None or score > best[0]:
+                best = (score, state.name)
+    if best is None:
+        return Rejection(picture.node_count, survey.reasons, survey.error, tuple(survey.blocked_by.values()))
+    score, name = best
+    allocations = picture.index.allocate(name, unallocated, limits) if unallocated else ()
+    assert allocations is not None  # the same question was answered for this node's group
+    return Placement(name, allocations, score)
+
+
+def _candidate_groups(
+    picture: Picture,
+    pod: PodFacts,
+    claims: Sequence[ResourceClaim],
+    unallocated: list[ResourceClaim],
+    preferences: Preferences,
+    limits: Limits,
+    survey: _Survey,
+) -> Iterator[tuple[list[NodeState], int]]:
+    """Groups of nodes on which the pod fits, each with what its devices add to the score."""
+    eligible = picture.eligible(pod)
+    survey.reasons.update(eligible.problems.values())
+    allocated = [claim for claim in claims if claim.status.allocation is not None]
+    names: Iterable[str] = eligible.names
+    if allocated:
+        names = [name for name in names if _is_reachable(picture, name, allocated, survey)]
+    if not unallocated:
+        yield _with_room(picture, pod, names, WEIGHED_WITHOUT_DEVICES, survey), 0
+        return
+    allowed = names if isinstance(names, dict) else dict.fromkeys(names)
+    for group in picture.index.fitting(unallocated, limits).groups:
+        members = [name for name in group.nodes if name in allowed]
+        if not members:
+            continue
+        if group.error is not None and not group.error.on_node:
+            survey.error = survey.error or group.error
+        if not group.fits:
+            survey.reasons[CANNOT_ALLOCATE] += len(members)
+            continue
+        candidates = _with_room(picture, pod, members, WEIGHED_PER_GROUP, survey)
+        if candidates:
+            yield candidates, _device_score(picture, candidates[0].name, unallocated, preferences, limits)
+
+
+def _with_room(picture: Picture, pod: PodFacts, names: Iterable[str], enough: int, survey: _Survey) -> list[NodeState]:
+    found: list[NodeState] = []
+    for name in names:
+        state = picture.node(name)
+        if state is None:
+            continue
+        problem = room_problem(pod, state)
+        if problem is not None:
+            survey.reasons[problem] += 1
+            continue
+        found.append(state)
+        if len(found) >= enough:
+            break
+    return found
+
+
+def _is_reachable(picture: Picture, name: str, allocated: list[ResourceClaim], survey: _Survey) -> bool:
+    state = picture.node(name)
+    if state is None:
+        return False
+    for claim in allocated:
+        allocation = claim.status.allocation
+        assert allocation is not None
+        selector = allocation.node_selector
+        if selector is not None and not compile_node_selector(selector).matches(state.node.metadata.labels, name):
+            survey.reasons[ELSEWHERE] += 1
+            survey.blocked_by[claim.metadata.uid] = claim
+            return False
+    return True
+
+
+def _device_score(
+    picture: Picture, name: str, unallocated: list[ResourceClaim], preferences: Preferences, limits: Limits
+) -> int:
+    score = 0
+    if preferences.devices is not Strategy.NONE:
+        free = picture.free_devices(name)
+        fullness = MAX_SCORE - min(free, MAX_SCORE)
+        value = fullness if preferences.devices is Strategy.PACK else MAX_SCORE - fullness
+        score += preferences.device_weight * value
+    if any(request.first_available for claim in unallocated for request in claim.spec.devices.requests):
+        score += preferences.rank_weight * _rank_score(picture, name, unallocated, limits)
+    return score
+
+
+def _rank_score(picture: Picture, name: str, unallocated: list[ResourceClaim], limits: Limits) -> int:
+    """The earlier the alternatives of prioritized lists that would be chosen here, the better."""
+    allocations = picture.index.allocate(name, unallocated, limits) or ()
+    points = most = 0
+    for claim, allocation in zip(unallocated, allocations, strict=True):
+        chosen = {result.request for result in allocation.devices.results}
+        for request in claim.spec.devices.requests:
+            for rank, sub in enumerate(request.first_available):
+                if f"{request.name}/{sub.name}" in chosen:
+                    points += FIRST_AVAILABLE_MAX - rank
+                    most += FIRST_AVAILABLE_MAX
+    return MAX_SCORE * points // most if most else 0
+
+
+def _node_score(pod: PodFacts, state: NodeState, preferences: Preferences) -> int:
+    labels = state.node.metadata.labels
+    score = preferences.affinity_weight * min(pod.node_filter.score(labels, state.name), MAX_SCORE)
+    if preferences.resources is not Strategy.NONE:
+        used = _used_share(pod, state)
+        value = used if preferences.resources is Strategy.PACK else MAX_SCORE - used
+        score += preferences.resource_weight * value
+    return score
+
+
+def _used_share(pod: PodFacts, state: NodeState) -> int:
+    """How full the node's CPU and memory would be, from 0 to 100."""
+    shares = [
+        MAX_SCORE * (state.used.get(name, 0) + pod.requests.get(name, 0)) // state.allocatable[name]
+        for name in ("cpu", "memory")
+        if state.allocatable.get(name)
+    ]
+    return min(sum(shares) // len(shares), MAX_SCORE) if shares else 0
