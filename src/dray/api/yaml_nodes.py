@@ -189,7 +189,9 @@ def resolve(text: str) -> Any:
     """
     if text in _WORDS:
         return _WORDS[text]
-    digits = text.replace("_", "")
+    if text[0] not in "+-.0123456789":
+        return text
+    digits = text if text[0] == "." else text.replace("_", "")
     if len(digits) <= _MAX_DIGITS and _INTEGER.fullmatch(digits):
         unsigned = digits.lstrip("+-")
         number = int(unsigned, 8 if unsigned[:1] == "0" and unsigned.isdigit() else 0)

@@ -18,6 +18,7 @@ from dray.api.meta import RESOURCE_GROUP, Time
 from dray.api.times import format_time
 from dray.cli.checks import Checked, check_objects
 from dray.cli.sources import BrokenDocument, ManifestObject, Source, iter_objects, read_sources
+from dray.cli.validate import UNUSABLE
 
 _PLACES: Final = (
     Path(__file__).resolve().parents[3] / "examples" / "seeds",
@@ -35,9 +36,10 @@ def run(
 ) -> None:
     """Check the examples of the KEPs and convert them to each version."""
     folder = examples or next((place for place in _PLACES if place.is_dir()), None)
-    if folder is None:
-        typer.echo("the examples aren't installed; name a folder of manifests", err=True)
-        raise typer.Exit(2)
+    if folder is None or not folder.is_dir():
+        missing = f"{folder}: no such folder" if folder else "the examples aren't installed; name a folder of manifests"
+        typer.echo(missing, err=True)
+        raise typer.Exit(UNUSABLE)
     Console().print(make_table(folder, format_time(datetime.now(UTC))))
 
 
