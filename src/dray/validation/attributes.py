@@ -49,36 +49,34 @@ def has_list(attribute: DeviceAttribute) -> bool:
 
 def check_attributes(attributes: Mapping[str, DeviceAttribute], path: Path, errors: Errors) -> None:
     """`path` is that of the device."""
-    values = 0
+    values = len(attributes)
     for name, attribute in attributes.items():
         if qualified_name_problems(name):
             check_qualified(name, path.child("attributes"), errors)
-        values += _count_values(attribute) if has_list(attribute) else 1
-        if not _is_fine(attribute):
+        if not _is_fine_scalar(attribute):
+            values += _count_values(attribute) - 1
             _report(attribute, path.child("attributes").key(truncate_key(name, SHOWN_KEY)), errors)
     if values > MAX_VALUES:
         detail = f"the total number of attribute values must not exceed {MAX_VALUES}"
         errors.append(invalid(path, values, detail))
 
 
-def _count_values(attribute: DeviceAttribute) -> int:
-    """A list counts by its items, anything else as one."""
-    lists = (attribute.int_values, attribute.bool_values, attribute.string_values, attribute.version_values)
-    return sum(len(items) for items in lists if items) or 1
-
-
-def _is_fine(attribute: DeviceAttribute) -> bool:
+def _is_fine_scalar(attribute: DeviceAttribute) -> bool:
     """The quick answer that nearly all attributes get."""
     fields = union_fields(attribute)
     if fields.count(None) != len(fields) - 1:
         return False
-    text = attribute.string_value
-    if text is not None:
+    if (text := attribute.string_value) is not None:
         return len(text) <= _ALWAYS_SHORT or byte_length(text) <= MAX_TEXT
-    version = attribute.version_value
-    if version is not None:
+    if (version := attribute.version_value) is not None:
         return not version_problems(version)
-    return not has_list(attribute)
+    return attribute.int_value is not None or attribute.bool_value is not None
+
+
+def _count_values(attribute: DeviceAttribute) -> int:
+    """A list counts by its items, anything else as one."""
+    lists = (attribute.int_values, attribute.bool_values, attribute.string_values, attribute.version_values)
+    return sum(len(items) for items in lists if items) or 1
 
 
 def _report(attribute: DeviceAttribute, path: Path, errors: Errors) -> None:
