@@ -29,6 +29,7 @@ from dray.cel.ast import (
 from dray.cel.declarations import Function
 from dray.cel.environment import Environment
 from dray.cel.errors import CompileError
+from dray.cel.recursion import with_deep_stack
 from dray.cel.scopes import Found, Scopes, suggest
 from dray.cel.types import (
     BOOL,
@@ -63,12 +64,11 @@ _Step: TypeAlias = "tuple[Callable[[_Checker, Any], None], Any]"
 
 def check(parsed: Parsed, environment: Environment) -> Checked:
     """Check the types of an expression. Raises `CompileError`."""
-    checker = _Checker(parsed, environment)
-    try:
-        return checker.run()
-    except RecursionError:
-        # Only types recurse, and only a text made for that nests them so.
-        raise CompileError("the types of this expression nest too deeply", text=parsed.text) from None
+    return with_deep_stack(_check, parsed, environment)  # only types recurse, and only very nested ones need it
+
+
+def _check(parsed: Parsed, environment: Environment) -> Checked:
+    return _Checker(parsed, environment).run()
 
 
 class _Checker:
