@@ -32,6 +32,7 @@ from dray.cel.errors import CompileError
 from dray.cel.recursion import with_deep_stack
 from dray.cel.scopes import Found, Scopes, suggest
 from dray.cel.types import (
+    ANY,
     BOOL,
     BYTES,
     DOUBLE,
@@ -391,6 +392,7 @@ class _Checker:
         self._fail(node_id, f"expected type '{settle(expected)}' but found '{settle(found)}'")
 
     def _fail(self, node_id: int, message: str) -> NoReturn:
+        message = message.replace(str(ANY), "any")  # its name in the messages of a checker
         raise CompileError(message, text=self._parsed.text, position=self._parsed.positions[node_id])
 
 

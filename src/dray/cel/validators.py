@@ -132,7 +132,9 @@ def require_derived_type(checked: Checked, environment: Environment) -> None:
     lists_allowed = environment.stored or environment.list_type_attributes
     item = found.parameters[0] if found.kind == "list" and lists_allowed else found
     if item not in (BOOL, INT, STRING, SEMVER) and item.kind not in ("dyn", "any"):
-        _fail_output(checked, f"must evaluate to what an attribute can hold, not {found}")
+        lists = " or a list of these scalars" if lists_allowed else ""
+        scalars = "a primitive scalar (string, integer, boolean, semver)"
+        _fail_output(checked, f"must evaluate to {scalars}{lists}, not {found}")
 
 
 def _fail_output(checked: Checked, message: str) -> NoReturn:
