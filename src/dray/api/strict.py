@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
+
+import msgspec
 
 from dray.api.codec import ReadObject, complete, decode_object, find_kind, kind_record, read_type
 from dray.api.exact import StrictError, read_exactly
 from dray.api.meta import Time
 from dray.api.shapes import ListOf, MapOf, Pointer, Record, Shape
-
-
-class _DuplicateKey(Exception):
-    pass
 
 
 class StrictlyDecoded(NamedTuple):
@@ -36,39 +36,56 @@ def find_strict_errors(data: bytes, *, early: bool = True) -> list[StrictError]:
     return [] if _is_clean(data, record) else read_exactly(data.decode("utf-8", "replace"), record).strict_errors
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    members = dict(pairs)
-    if len(members) != len(pairs):
-        raise _DuplicateKey
-    return members
-
-
-_LOADER: Final = json.JSONDecoder(object_pairs_hook=_object)
-
-
 def _is_clean(data: bytes, record: Record) -> bool:
     """A quick look that is right when it says yes. Duplicates within opaque data make it say no for nothing."""
+    objects: list[list[tuple[str, Any]]] = []
     try:
-        return _knows(record, _LOADER.decode(data.decode()))
-    except (ValueError, RecursionError, _DuplicateKey):
+        _strict_decoder(record)(data)
+        # The hook sees every object of the text as a list of pairs; all of this runs without a step of Python.
+        json.loads(data, object_pairs_hook=objects.append)
+    except (ValueError, RecursionError):
         return False
+    return sum(map(len, objects)) == sum(map(len, map(dict, objects)))
 
 
-def _knows(shape: Shape, value: Any) -> bool:
-    match shape, value:
-        case Pointer(to), _:
-            return _knows(to, value)
-        case Record(), dict():
-            fields = shape.fields
-            for key, member in value.items():
-                if (known := fields.get(key)) is None or (
-                    isinstance(member, dict | list) and not _knows(known[1], member)
-                ):
-                    return False
-            return True
-        case ListOf(item), list():
-            return all(_knows(item, member) for member in value if isinstance(member, dict | list))
-        case MapOf(item), dict():
-            return all(_knows(item, member) for member in value.values() if isinstance(member, dict | list))
+@cache
+def _strict_decoder(record: Record) -> Callable[[bytes], object]:
+    return msgspec.json.Decoder(_strict_type(record)).decode
+
+
+@cache
+def _strict_type(shape: Shape) -> Any:
+    """A type that accepts what fits the shape, values unread, but no unknown field."""
+    match shape:
+        case Record():
+            fields = {name: inner for name, (_, inner) in shape.fields.items()}
+            members = [(f"field_{at}", _strict_type(inner), None) for at, inner in enumerate(fields.values())]
+            names = {f"field_{at}": name for at, name in enumerate(fields)}
+            for name, inner_fields in shape.inlined.items():
+                names[f"inlined_{name}"] = name
+                members.append((f"inlined_{name}", _strict_inlined(name, tuple(inner_fields)), None))
+            return msgspec.defstruct(shape.name, members, rename=names, forbid_unknown_fields=True, gc=False)
+        case Pointer(to):
+            return _strict_type(to)
+        case ListOf(item) if _has_fields(item):
+            return list[_strict_type(item)]  # type: ignore[misc]
+        case MapOf(item) if _has_fields(item):
+            return dict[str, _strict_type(item)]  # type: ignore[misc]
         case _:
+            return msgspec.Raw
+
+
+def _strict_inlined(name: str, fields: tuple[str, ...]) -> Any:
+    members = [(f"field_{field}", msgspec.Raw, None) for field in fields]
+    names = {f"field_{field}": field for field in fields}
+    return msgspec.defstruct(name, members, rename=names, forbid_unknown_fields=True, gc=False)
+
+
+def _has_fields(shape: Shape) -> bool:
+    match shape:
+        case Record():
             return True
+        case Pointer(inner) | ListOf(inner) | MapOf(inner):
+            return _has_fields(inner)
+        case _:
+            return False
