@@ -1,1 +1,1 @@
-"""Decides which devices satisfy which claims. Pure: reads values, returns values; whoever asked commits."""
+"""Which devices a claim gets: Kubernetes' answer, found without its exponential search. No I/O in here."""

@@ -118,6 +118,8 @@ def bind_device(driver: str, device: Device) -> DeviceValue:
                 found, large = _rare_value(attribute)
             except InvalidVersion as error:
                 return _broken(f"attribute {name}: parse semantic version: {error}")
+            except _NoValue:
+                return _broken(f"attribute {name}: unsupported attribute value")
             oversize = oversize or large
         domain_entries = attributes.get(domain)
         if domain_entries is None:
@@ -142,8 +144,12 @@ def bind_device(driver: str, device: Device) -> DeviceValue:
     return value
 
 
+class _NoValue(Exception):
+    """The attribute holds nothing, or nothing that is known."""
+
+
 def _rare_value(attribute: DeviceAttribute) -> tuple[Value, bool]:
-    """A version or a list, and whether it is larger than it should be. Raises InvalidVersion."""
+    """A version or a list, and whether it is larger than it should be. Raises InvalidVersion and _NoValue."""
     if (version := attribute.version_value) is not None:
         return Semver.parse(version), len(version) > MAX_TEXT
     items: list[Value]
@@ -153,7 +159,10 @@ def _rare_value(attribute: DeviceAttribute) -> tuple[Value, bool]:
     if (versions := attribute.version_values) is not None:
         items = [Semver.parse(version) for version in versions]
         return items, len(items) > MAX_ITEMS or any(len(version) > MAX_TEXT for version in versions)
-    items = list(attribute.int_values or attribute.bool_values or ())
+    numbers = attribute.bool_values if attribute.int_values is None else attribute.int_values
+    if numbers is None:
+        raise _NoValue
+    items = list(numbers)
     return items, len(items) > MAX_ITEMS
 
 

@@ -1,0 +1,362 @@
+"""The search: the first solution in Kubernetes' order, without Kubernetes' work.
+
+Kubernetes fills one slot (request) after the other; in a slot it tries one option (subrequest) after the other, and for
+an option all combinations of devices in the order of the devices. The first complete solution wins. We walk the same
+tree in the same order, so the first solution we meet is the same one; we only leave out branches without a solution:
+
+    too few       not enough devices are left for the slots that are still open (see `outlook`)
+    twins         after a device failed, devices that nothing can tell from it fail too (see `twins`)
+    dead ends     a slot that failed once fails again, if all it depends on is as it was
+
+Leaving out branches must not hide errors. Kubernetes ends with an error when it looks at a device whose selector fails,
+so a branch is left out only if no such device can be met in it; the walk is `safe` there. Elsewhere every device is
+tried in order, and since the innermost loop soon reaches the device at fault, that doesn't take long.
+
+The state after a pick is a new value; going back means to drop it. The walk ends because every frame only moves
+forward over a finite list of options or devices. Frames are kept on a list of our own, as claims can be large.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import IntEnum
+from typing import Final, NamedTuple, Protocol
+
+from dray.allocator.errors import DeadlineExceeded
+from dray.allocator.outlook import Outlook
+from dray.allocator.requests import Failure
+from dray.allocator.sets import SetConstraints
+from dray.allocator.situation import Situation, State
+from dray.allocator.statistics import Statistics
+from dray.allocator.tables import Option, Slot, Stop, Table
+from dray.allocator.twins import Twins
+from dray.api.claims import MAX_ALLOCATION_RESULTS
+
+ANYWHERE: Final = -1
+"""All devices are ahead."""
+
+STEPS_BETWEEN_LOOKS_AT_THE_CLOCK: Final = 64
+
+
+def never() -> bool:
+    return False
+
+
+class Limits(NamedTuple):
+    expired: Callable[[], bool] = never
+    """Asked now and then; True ends the search with DeadlineExceeded."""
+
+
+class Pick(NamedTuple):
+    option: Option
+    position: int
+
+
+Solution = tuple[Pick, ...]
+
+
+class Outcome(IntEnum):
+    DEAD = 0
+    FOUND = 1
+    EXCEEDED = 2
+    """More devices than a claim can hold; trying other devices in this claim doesn't help."""
+
+
+class Stopped(Exception):
+    """The search met an error."""
+
+    def __init__(self, stop: Stop) -> None:
+        super().__init__()
+        self.stop = stop
+
+
+class Frame(Protocol):
+    def resume(self, outcome: Outcome | None) -> Move:
+        """Go on after a branch ended so (None: none tried yet): the frame of the next one, or this frame's outcome."""
+
+
+Move = Outcome | Frame
+
+
+def find_solution(table: Table, situation: Situation, limits: Limits, statistics: Statistics) -> Solution | None:
+    """The first solution, or None. Raises Stopped and DeadlineExceeded."""
+    statistics.searches += 1
+    return Search(table, situation, limits, statistics).run()
+
+
+class Search:
+    def __init__(self, table: Table, situation: Situation, limits: Limits, statistics: Statistics) -> None:
+        self.table: Final = table
+        self.situation: Final = situation
+        self.outlook: Final = Outlook(table, situation)
+        self.twins: Final = Twins(table, situation)
+        self.sets: Final = SetConstraints(table, statistics)
+        self.picks: Final[list[Pick]] = []
+        self.dead: Final[set[object]] = set()
+        self._limits: Final = limits
+        self._statistics: Final = statistics
+        self._steps = 0
+
+    def run(self) -> Solution | None:
+        frames: list[Frame] = []
+        move: Move = self.open_slot(0, self.situation.start)
+        while move is not Outcome.FOUND:
+            if isinstance(move, Outcome):
+                if not frames:
+                    return None
+                move = frames[-1].resume(move)
+            else:
+                frames.append(move)
+                move = move.resume(None)
+            if isinstance(move, Outcome):
+                frames.pop()
+        return tuple(self.picks)
+
+    def count_step(self) -> None:
+        self._steps += 1
+        self._statistics.steps += 1
+        if self._steps % STEPS_BETWEEN_LOOKS_AT_THE_CLOCK == 0 and self._limits.expired():
+            raise DeadlineExceeded(self._steps)
+
+    def open_slot(self, number: int, state: State) -> Move:
+        slots = self.table.slots
+        if number == len(slots):
+            return Outcome.FOUND
+        slot = slots[number]
+        if slot.opens_claim:
+            state = state.in_next_claim(slot.constraints)
+        key: object = None
+        if not self.outlook.is_risky(number):
+            key = self.twins.dead_end_key(slot, state)
+            if key in self.dead:
+                return Outcome.DEAD
+        return _SlotFrame(self, slot, state, key)
+
+    def open_option(self, option: Option, state: State) -> Move:
+        if option.takes_all:
+            return self._take_all(option, state) if option.count else Outcome.DEAD
+        if option.count == 0:
+            return self.close_option(option, state)
+        if state.total + option.count > MAX_ALLOCATION_RESULTS:
+            return Outcome.EXCEEDED
+        return self.open_devices(option, option.count, ANYWHERE, state, changed=True)
+
+    def close_option(self, option: Option, state: State) -> Move:
+        """All devices of the option are picked: check the sets that are complete now, go on with the next slot."""
+        slot = self.table.slots[option.slot]
+        for constraint in slot.finishes:
+            if self._limits.expired():
+                raise DeadlineExceeded(self._steps)
+            stop = self.sets.check(slot, constraint, self.picks)
+            if stop is False:
+                return Outcome.DEAD
+            if stop is not True:
+                raise Stopped(stop)
+        return self.open_slot(option.slot + 1, state)
+
+    def open_devices(self, option: Option, remaining: int, ahead: int, state: State, *, changed: bool) -> Move:
+        """Pick `remaining` more devices for the option, from those `ahead`."""
+        if remaining == 0:
+            return self.close_option(option, state)
+        free = ahead & ~self.situation.in_use(option, state)
+        candidates = self.situation.candidates(option, state) & free
+        failing = option.failing & free
+        for number, column in option.columns:
+            if column.failed:
+                failing |= candidates & column.failed
+            candidates &= column.allowed(state.constraints[number])
+        if failing or self.outlook.is_risky(option.slot + 1):
+            return _OrderedFrame(self, option, remaining, candidates, failing, state)
+        if candidates.bit_count() < remaining:
+            return Outcome.DEAD
+        if changed and not self.outlook.is_open(option, remaining, candidates, state):
+            return Outcome.DEAD
+        return _SafeFrame(self, option, remaining, candidates, state)
+
+    def pick(self, option: Option, remaining: int, bit: int, state: State) -> Move:
+        """Pick the device of this bit, and go on with those behind it."""
+        self.count_step()
+        position = bit.bit_length() - 1
+        self.picks.append(Pick(option, position))
+        after = self.situation.after(option, position, state)
+        changed = self.outlook.is_touched(option, bit, state, after)
+        return self.open_devices(option, remaining - 1, -bit << 1, after, changed=changed)
+
+    def _take_all(self, option: Option, state: State) -> Move:
+        """`All` needs every match: one that can't be had is a dead end, one that a constraint rejects is fatal."""
+        if state.total + option.count > MAX_ALLOCATION_RESULTS:
+            return Outcome.EXCEEDED
+        before = len(self.picks)
+        for position in option.positions:
+            self.count_step()
+            after = self._take_one_of_all(option, position, state)
+            if after is None:
+                del self.picks[before:]
+                return Outcome.DEAD
+            self.picks.append(Pick(option, position))
+            state = after
+        return _TakenFrame(self, option, before, state)
+
+    def _take_one_of_all(self, option: Option, position: int, state: State) -> State | None:
+        bit = 1 << position
+        situation = self.situation
+        if situation.in_use(option, state) & bit or not option.usable & bit or situation.is_blocked(state) & bit:
+            return None
+        for number, column in option.columns:
+            claim = self.table.slots[option.slot].claim
+            if column.failed & bit:
+                raise Stopped(self.derived_failure(option, number, position))
+            if not column.allowed(state.constraints[number]) & bit:
+                raise Stopped(Stop(claim, alternative=option.alternative, position=position, constraint=number))
+        if not situation.candidates(option, state) & bit:
+            return None
+        return situation.after(option, position, state)
+
+    def failure(self, option: Option, position: int, state: State) -> Stop:
+        """Why the device, which was found to fail, stops the allocation."""
+        claim = self.table.slots[option.slot].claim
+        if option.failing >> position & 1:
+            return self.table.failure_at(claim, option, position)
+        allowed = 1 << position
+        for number, column in option.columns:
+            if column.failed & allowed:
+                return self.derived_failure(option, number, position)
+            allowed &= column.allowed(state.constraints[number])
+        raise AssertionError("a failing device fails in a selector or in a derived attribute")
+
+    def derived_failure(self, option: Option, number: int, position: int) -> Stop:
+        table = self.table
+        claim = table.slots[option.slot].claim
+        constraint = table.program.claims[claim].constraints[number]
+        error = constraint.elements(option.alternative, table.view, table.classes[position]).error
+        assert error is not None
+        return Stop(
+            claim,
+            alternative=option.alternative,
+            position=position,
+            constraint=number,
+            derived=True,
+            failure=Failure(error),
+        )
+
+
+class _SlotFrame:
+    """Tries the options of a slot."""
+
+    __slots__ = ("_all_exceeded", "_key", "_next", "_search", "_slot", "_state")
+
+    def __init__(self, search: Search, slot: Slot, state: State, key: object) -> None:
+        self._search = search
+        self._slot = slot
+        self._state = state
+        self._key = key
+        self._next = 0
+        self._all_exceeded = True
+
+    def resume(self, outcome: Outcome | None) -> Move:
+        options = self._slot.options
+        while outcome is not Outcome.FOUND:
+            if outcome is Outcome.DEAD:
+                self._all_exceeded = False
+            if self._next == len(options):
+                return self._give_up()
+            self._next += 1
+            move = self._search.open_option(options[self._next - 1], self._state)
+            if not isinstance(move, Outcome):
+                return move
+            outcome = move
+        return outcome
+
+    def _give_up(self) -> Outcome:
+        if self._key is not None:
+            self._search.dead.add(self._key)
+        # Beyond the claim the limit is no reason any more: earlier claims may leave other devices.
+        return Outcome.EXCEEDED if self._all_exceeded and not self._slot.opens_claim else Outcome.DEAD
+
+
+class _TakenFrame:
+    """All devices of an option are taken, without a choice."""
+
+    __slots__ = ("_before", "_option", "_search", "_state")
+
+    def __init__(self, search: Search, option: Option, before: int, state: State) -> None:
+        self._search = search
+        self._option = option
+        self._before = before
+        self._state = state
+
+    def resume(self, outcome: Outcome | None) -> Move:
+        if outcome is None:
+            move = self._search.close_option(self._option, self._state)
+            if not isinstance(move, Outcome):
+                return move
+            outcome = move
+        if outcome is not Outcome.FOUND:
+            del self._search.picks[self._before :]
+        return outcome
+
+
+class _OrderedFrame:
+    """Tries devices one by one where one of them, or a later one, may end in an error."""
+
+    __slots__ = ("_failing", "_left", "_option", "_remaining", "_search", "_state")
+
+    def __init__(
+        self, search: Search, option: Option, remaining: int, candidates: int, failing: int, state: State
+    ) -> None:
+        self._search = search
+        self._option = option
+        self._remaining = remaining
+        self._left = candidates | failing
+        self._failing = failing
+        self._state = state
+
+    def resume(self, outcome: Outcome | None) -> Move:
+        search = self._search
+        while outcome is not Outcome.FOUND:
+            if outcome is not None:
+                search.picks.pop()
+                if outcome is Outcome.EXCEEDED:
+                    return outcome
+            if not self._left:
+                return Outcome.DEAD
+            low = self._left & -self._left
+            self._left ^= low
+            if self._failing & low:
+                raise Stopped(search.failure(self._option, low.bit_length() - 1, self._state))
+            move = search.pick(self._option, self._remaining, low, self._state)
+            if not isinstance(move, Outcome):
+                return move
+            outcome = move
+        return outcome
+
+
+class _SafeFrame:
+    """Tries devices where nothing can end in an error: twins of a device that failed are left out."""
+
+    __slots__ = ("_left", "_option", "_remaining", "_search", "_state")
+
+    def __init__(self, search: Search, option: Option, remaining: int, candidates: int, state: State) -> None:
+        self._search = search
+        self._option = option
+        self._remaining = remaining
+        self._left = candidates
+        self._state = state
+
+    def resume(self, outcome: Outcome | None) -> Move:
+        search = self._search
+        while outcome is not Outcome.FOUND:
+            if outcome is not None:
+                failed = search.picks.pop().position
+                if outcome is Outcome.EXCEEDED:
+                    return outcome
+                self._left &= ~search.twins.of(failed, self._option, self._state)
+            if self._left.bit_count() < self._remaining:
+                return Outcome.DEAD
+            low = self._left & -self._left
+            self._left ^= low
+            move = search.pick(self._option, self._remaining, low, self._state)
+            if not isinstance(move, Outcome):
+                return move
+            outcome = move
+        return outcome

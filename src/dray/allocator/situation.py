@@ -1,0 +1,194 @@
+"""What is in use on a node when a search starts, and how a search changes that with every pick."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Final
+
+from dray.allocator.capacity import CapacityProblem, Need
+from dray.allocator.counters import Bucket, Draw
+from dray.allocator.shapes import Occupancy
+from dray.allocator.tables import Option, Table
+
+Consumption = Mapping[int, Mapping[str, int]]
+"""By device: consumed capacity, in nano units."""
+
+
+class State:
+    """What the picks so far have changed. Never changed itself."""
+
+    __slots__ = ("blocked", "buckets", "constraints", "consumed", "mine", "shared", "tight", "total", "used")
+
+    def __init__(
+        self,
+        used: int,
+        mine: int,
+        total: int,
+        constraints: tuple[int, ...],
+        shared: int,
+        buckets: tuple[Bucket, ...],
+        blocked: int,
+        consumed: Consumption,
+        tight: tuple[int, ...],
+    ) -> None:
+        self.used = used
+        """Devices picked as a whole."""
+        self.mine = mine
+        """... of these, by the claim at hand."""
+        self.total = total
+        """How many devices the claim at hand has so far."""
+        self.constraints = constraints
+        self.shared = shared
+        """Shareable devices with at least one share, from before or picked."""
+        self.buckets = buckets
+        self.blocked = blocked
+        """Devices that the counters don't admit."""
+        self.consumed = consumed
+        self.tight = tight
+        """By capacity profile: devices that haven't enough capacity left."""
+
+    def in_next_claim(self, constraints: int) -> State:
+        return State(
+            self.used, 0, 0, (0,) * constraints, self.shared, self.buckets, self.blocked, self.consumed, self.tight
+        )
+
+
+class Situation:
+    """A table together with what is in use."""
+
+    def __init__(self, table: Table, occupancies: Sequence[Occupancy]) -> None:
+        self.table: Final = table
+        used = shared = 0
+        consumed: dict[int, Mapping[str, int]] = {}
+        buckets: list[Bucket] = []
+        for occupancy, offset in zip(occupancies, table.offsets, strict=False):
+            used |= occupancy.used << offset
+            shared |= occupancy.shared << offset
+            for position, amounts in occupancy.consumed:
+                consumed[offset + position] = dict(amounts)
+            buckets.extend(occupancy.buckets)
+        self.used: Final = used
+        self._drawing: Final = self._by_bucket(len(buckets))
+        self._closed: Final[dict[tuple[int, Bucket], int]] = {}
+        self._overdrawn: Final = self._find_overdrawn(buckets)
+        self.start: Final = State(
+            0, 0, 0, (), shared & table.shareable, tuple(buckets), self._find_blocked(buckets), consumed, ()
+        )
+        if consumed:
+            self.start.tight = tuple(self._find_tight(profile, consumed) for profile in table.profiles)
+        else:
+            self.start.tight = (0,) * len(table.profiles)
+
+    def in_use(self, option: Option, state: State) -> int:
+        """Admin access ignores what others use, but not what its own claim has picked."""
+        return state.mine if option.admin else self.used | state.used
+
+    def is_blocked(self, state: State) -> int:
+        """Devices whose counters don't suffice. Another share of a device draws no counters again."""
+        return state.blocked & ~state.shared
+
+    def candidates(self, option: Option, state: State) -> int:
+        """Devices that the option could take now, but for being in use and for constraints."""
+        return option.usable & ~(state.blocked & ~state.shared) & ~state.tight[option.profile]
+
+    def after(self, option: Option, position: int, state: State) -> State:
+        """The state once the option has picked the device, which must be possible."""
+        bit = 1 << position
+        constraints = state.constraints
+        if option.columns:
+            changed = list(constraints)
+            for number, column in option.columns:
+                changed[number] = column.after(changed[number], position)
+            constraints = tuple(changed)
+        buckets, blocked = state.buckets, state.blocked
+        if bit & self.table.drawing & ~state.shared:
+            buckets, blocked = self._drawn(position, buckets)
+        if not bit & self.table.shareable:
+            return State(
+                state.used | bit, state.mine | bit, state.total + 1, constraints, state.shared, buckets, blocked,
+                state.consumed, state.tight,
+            )  # fmt: skip
+        consumed, tight = self._consumed(option, position, state)
+        return State(
+            state.used, state.mine, state.total + 1, constraints, state.shared | bit, buckets, blocked, consumed, tight
+        )
+
+    # Counters
+
+    def _by_bucket(self, count: int) -> list[list[tuple[int, Draw]]]:
+        drawing: list[list[tuple[int, Draw]]] = [[] for _ in range(count)]
+        for position, draws in self.table.draws.items():
+            for bucket, draw in draws:
+                drawing[bucket].append((position, draw))
+        return drawing
+
+    def _find_overdrawn(self, buckets: Sequence[Bucket]) -> int:
+        """A counter below zero blocks every device of its pool that draws counters."""
+        blocked = 0
+        offsets = self.table.bucket_offsets
+        for pool, (first, last) in enumerate(pairwise(offsets)):
+            if any(left < 0 for bucket in buckets[first:last] for left in bucket.left):
+                low, high = self.table.offsets[pool], self.table.offsets[pool + 1]
+                blocked |= self.table.drawing & ((1 << high) - (1 << low))
+        return blocked
+
+    def _find_blocked(self, buckets: Sequence[Bucket]) -> int:
+        blocked = self._overdrawn
+        for number, bucket in enumerate(buckets):
+            blocked |= self._blocked_by(number, bucket)
+        return blocked
+
+    def _blocked_by(self, number: int, bucket: Bucket) -> int:
+        found = self._closed.get((number, bucket))
+        if found is None:
+            found = 0
+            for position, draw in self._drawing[number]:
+                if not bucket.admits(draw):
+                    found |= 1 << position
+            self._closed[number, bucket] = found
+        return found
+
+    def _drawn(self, position: int, buckets: tuple[Bucket, ...]) -> tuple[tuple[Bucket, ...], int]:
+        changed = list(buckets)
+        for number, draw in self.table.draws[position]:
+            changed[number] = changed[number].after(draw)
+        return tuple(changed), self._find_blocked(changed)
+
+    # Capacity
+
+    def _need(self, option: Option, position: int) -> Need | None:
+        """What the option's request consumes of a device; None if it can't be had at all."""
+        try:
+            return option.alternative.need(self.table.view, self.table.classes[position])
+        except CapacityProblem:
+            return None
+
+    def _find_tight(self, profile: Option, consumed: Consumption) -> int:
+        tight = 0
+        for position, amounts in consumed.items():
+            need = self._need(profile, position)
+            if need is not None and not need.fits_beside(amounts):
+                tight |= 1 << position
+        return tight
+
+    def _consumed(self, option: Option, position: int, state: State) -> tuple[Consumption, tuple[int, ...]]:
+        need = self._need(option, position)
+        assert need is not None, "a shareable device is picked only with the capacity that it needs"
+        amounts = dict(state.consumed.get(position, {}))
+        for name, amount, _ in need.amounts:
+            amounts[name] = amounts.get(name, 0) + amount
+        tight = tuple(
+            mask | self._find_tight(profile, {position: amounts})
+            for profile, mask in zip(self.table.profiles, state.tight, strict=True)
+        )
+        return {**state.consumed, position: amounts}, tight
+
+    def shares_left(self, option: Option, position: int, state: State) -> int:
+        """How many more times the option's capacity fits into the device."""
+        need = self._need(option, position)
+        if need is None:
+            return 0
+        used = state.consumed.get(position, {})
+        counts = [(limit - used.get(name, 0)) // amount for name, amount, limit in need.amounts if amount]
+        return max(min(counts, default=1 << 30), 0)

@@ -1,0 +1,252 @@
+"""Tables: what a program makes of the devices of a node, as masks, whatever is in use at the moment.
+
+All devices of a node stand in one row, pool after pool, in the order in which they are tried; a mask has one bit for
+each. A table belongs to a program and to the shape of a node, so that equal nodes share it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+from dray.allocator.constraints import AttributeColumn, Constraint, ElementNumbers, iter_bits
+from dray.allocator.counters import Draw
+from dray.allocator.program import Problem, Program
+from dray.allocator.requests import Alternative, Failure
+from dray.allocator.shapes import Occupancy, PoolShape, View
+from dray.allocator.statistics import Statistics
+from dray.api.claims import MAX_ALLOCATION_RESULTS
+
+
+class PoolPart(NamedTuple):
+    """A pool of a node: its shape, and which of its devices the node can use."""
+
+    shape: PoolShape
+    mask: int
+    broken: int
+
+
+class NodeShape(NamedTuple):
+    parts: tuple[PoolPart, ...]
+    optional_operations: bool
+    """Whether the node can leave out node operations."""
+
+
+class Stop(NamedTuple):
+    """Why allocation ends in an error: `problem` makes it, or the rest says what happened where."""
+
+    claim: int
+    problem: Problem | None = None
+    alternative: Alternative | None = None
+    position: int = -1
+    failure: Failure | None = None
+    pool: int = -1
+    """A pool that keeps `All` from being determined."""
+    wanted: int = 0
+    """Devices wanted, if more than a claim can hold."""
+    constraint: int = -1
+    """The constraint at fault, if one is."""
+    derived: bool = False
+    """Whether it is a derived attribute of that constraint that failed."""
+    devices: tuple[int, ...] = ()
+    """The set that the constraint was evaluated on."""
+
+
+class Option:
+    """An alternative on this node."""
+
+    __slots__ = (
+        "admin", "alternative", "columns", "count", "failing", "match", "number", "positions", "profile", "slot",
+        "takes_all", "usable",
+    )  # fmt: skip
+
+    def __init__(self, number: int, slot: int, alternative: Alternative, match: int, usable: int, failing: int) -> None:
+        self.number: Final = number
+        self.slot: Final = slot
+        self.alternative: Final = alternative
+        self.match: Final = match
+        self.usable: Final = usable
+        self.failing: Final = failing
+        """Devices that end the allocation with an error when they are looked at."""
+        self.admin: Final = alternative.admin
+        self.takes_all: Final = alternative.takes_all
+        self.positions: Final = tuple(iter_bits(match)) if alternative.takes_all else ()
+        self.count: Final = len(self.positions) if alternative.takes_all else alternative.count
+        self.columns: list[tuple[int, AttributeColumn]] = []
+        """The attribute constraints that cover it: (position among the claim's constraints, column)."""
+        self.profile = 0
+        """Options with the same number request the same capacity."""
+
+
+class Slot(NamedTuple):
+    """A request of a claim."""
+
+    number: int
+    claim: int
+    opens_claim: bool
+    options: tuple[Option, ...]
+    finishes: tuple[Constraint, ...]
+    """CEL constraints whose set is complete when this slot is."""
+    constraints: int
+    """How many constraints the claim has."""
+
+
+class Table:
+    def __init__(self, program: Program, view: View, node: NodeShape, statistics: Statistics) -> None:
+        self.program: Final = program
+        self.view: Final = view
+        self.node: Final = node
+        self.offsets: Final = _offsets(node.parts)
+        self.size: Final = self.offsets[-1]
+        self.classes: Final = tuple(each for part in node.parts for each in part.shape.classes)
+        self.answers: Final[dict[tuple[Occupancy, ...], Any]] = {}
+        """What came out, by what was in use."""
+        self.stop: Stop | None = None
+        """Set if allocation ends here, before any search."""
+        self.slots: Final[list[Slot]] = []
+        self.options: Final[list[Option]] = []
+        self.shareable = 0
+        self.bucket_offsets: Final = _bucket_offsets(node.parts)
+        self.draws: Final[dict[int, tuple[tuple[int, Draw], ...]]] = {}
+        """By device: what it takes from which bucket."""
+        self.drawing = 0
+        self.profiles: Final[list[Option]] = []
+        """For each capacity profile an option that has it."""
+        self.has_sets: Final = any(each.kind == "cel" for claim in program.claims for each in claim.constraints)
+        statistics.tables += 1
+        self._statistics: Final = statistics
+        self._fill_devices()
+        self._fill_slots()
+
+    def set_classes(self, position: int) -> tuple[int, ...]:
+        """What the CEL constraints see of a device."""
+        return tuple(
+            self.view.projected(self.classes[position], constraint.attributes)
+            for claim in self.program.claims
+            for constraint in claim.constraints
+            if constraint.kind == "cel"
+        )
+
+    def locate(self, position: int) -> tuple[int, int]:
+        """The pool of a device, and its position there."""
+        pool = 0
+        while self.offsets[pool + 1] <= position:
+            pool += 1
+        return pool, position - self.offsets[pool]
+
+    def _fill_devices(self) -> None:
+        counts_capacity = self.program.counts_capacity
+        for part, offset, first_bucket in zip(self.node.parts, self.offsets, self.bucket_offsets, strict=False):
+            for position, device_class in enumerate(part.shape.classes, start=offset):
+                device = self.view.representatives[device_class].device
+                if counts_capacity and device.allow_multiple_allocations:
+                    self.shareable |= 1 << position
+                draws = part.shape.draws.get(device_class)
+                if draws:
+                    self.draws[position] = tuple((first_bucket + draw.bucket, draw) for draw in draws)
+                    self.drawing |= 1 << position
+
+    def _fill_slots(self) -> None:
+        """Checks what Kubernetes checks before it searches, in the same order, and stops at the first problem."""
+        for number, claim in enumerate(self.program.claims):
+            least = 0
+            for request in claim.requests:
+                options: list[Option] = []
+                for alternative in request.alternatives:
+                    option = self._option(alternative)
+                    if alternative.takes_all and self._cannot_take_all(number, option):
+                        return
+                    options.append(option)
+                least += min((option.count for option in options), default=0)
+                self._append_slot(number, options)
+            if claim.request_problem is not None:
+                self.stop = Stop(number, problem=claim.request_problem)
+                return
+            if least > MAX_ALLOCATION_RESULTS:
+                self.stop = Stop(number, wanted=least)
+                return
+            if claim.constraint_problem is not None:
+                self.stop = Stop(number, problem=claim.constraint_problem)
+                return
+            self._fill_columns(number)
+
+    def _option(self, alternative: Alternative) -> Option:
+        match = usable = failing = 0
+        for part, offset in zip(self.node.parts, self.offsets, strict=False):
+            column = alternative.column(self.view, part.shape, self._statistics)
+            selected = column.match | column.incalculable
+            part_usable = column.usable & part.mask
+            if not self.node.optional_operations:
+                part_usable &= ~column.optional
+            match |= (column.match & part.mask) << offset
+            usable |= part_usable << offset
+            failing |= (column.failed | column.incalculable & part.mask | selected & part.broken) << offset
+        option = Option(len(self.options), len(self.slots), alternative, match, usable, failing)
+        self.options.append(option)
+        for number, profile in enumerate(self.profiles):
+            if profile.alternative.capacity == alternative.capacity:
+                option.profile = number
+                return option
+        option.profile = len(self.profiles)
+        self.profiles.append(option)
+        return option
+
+    def _append_slot(self, claim: int, options: Sequence[Option]) -> None:
+        number = len(self.slots)
+        program = self.program.claims[claim]
+        opens = number == 0 or self.slots[-1].claim != claim
+        self.slots.append(Slot(number, claim, opens, tuple(options), (), len(program.constraints)))
+
+    def _cannot_take_all(self, claim: int, option: Option) -> bool:
+        """`All` is determined up front, from devices in use as well; what stands against it ends the allocation."""
+        alternative = option.alternative
+        for pool, (part, offset) in enumerate(zip(self.node.parts, self.offsets, strict=False)):
+            if part.shape.status != "usable":
+                self.stop = Stop(claim, alternative=alternative, pool=pool)
+                return True
+            here = option.failing >> offset & ((1 << part.shape.size) - 1)
+            if here:
+                self.stop = self.failure_at(claim, option, offset + (here & -here).bit_length() - 1)
+                return True
+        return False
+
+    def failure_at(self, claim: int, option: Option, position: int) -> Stop:
+        """Why this device, which is in `option.failing`, ends the allocation."""
+        opinion = option.alternative.opinion(self.view, self.classes[position], self._statistics)
+        return Stop(claim, alternative=option.alternative, position=position, failure=opinion.failure)
+
+    def _fill_columns(self, claim: int) -> None:
+        program = self.program.claims[claim]
+        slots = [slot for slot in self.slots if slot.claim == claim]
+        for index, constraint in enumerate(program.constraints):
+            covered = [option for slot in slots for option in slot.options if constraint.covers(option.alternative)]
+            if not covered:
+                continue
+            if constraint.kind == "cel":
+                last = max(option.slot for option in covered)
+                self.slots[last] = self.slots[last]._replace(finishes=(*self.slots[last].finishes, constraint))
+                continue
+            numbers = ElementNumbers()
+            known: dict[object, AttributeColumn] = {}
+            for option in covered:
+                derived = option.alternative.derived.get(constraint.attribute)
+                column = known.get(derived)
+                if column is None:
+                    column = known[derived] = AttributeColumn(constraint.kind)
+                    for part in self.node.parts:
+                        numbers.fill(column, constraint, option.alternative, self.view, part.shape)
+                option.columns.append((index, column))
+
+
+def _offsets(parts: Sequence[PoolPart]) -> tuple[int, ...]:
+    offsets = [0]
+    for part in parts:
+        offsets.append(offsets[-1] + part.shape.size)
+    return tuple(offsets)
+
+
+def _bucket_offsets(parts: Sequence[PoolPart]) -> tuple[int, ...]:
+    offsets = [0]
+    for part in parts:
+        offsets.append(offsets[-1] + len(part.shape.counters.sets))
+    return tuple(offsets)
