@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from dray.allocator.errors import AllocationError
+from dray.allocator.errors import AllocationError, DeadlineExceeded
 from dray.allocator.index import Allocation
 from dray.allocator.search import Limits
 from dray.api.claims import ResourceClaim
@@ -92,16 +92,25 @@ def plan_placement(
     preferences: Preferences = Preferences(),  # noqa: B008 - a frozen value
     limits: Limits = Limits(),  # noqa: B008 - a frozen value
 ) -> Placement | Rejection:
-    """`claims` are all claims of the pod; those without an allocation get one."""
+    """`claims` are all claims of the pod; those without an allocation get one.
+
+    As in Kubernetes, an error on any node that the pod could go to (an expression that fails, say) ends the attempt,
+    even if the pod would fit elsewhere: it would otherwise hide until that other node is full. Raises DeadlineExceeded.
+    """
     survey = _Survey()
     best: tuple[int, str] | None = None
     unallocated = [claim for claim in claims if claim.status.allocation is None]
-    for candidates, bonus in _candidate_groups(picture, pod, claims, unallocated, preferences, limits, survey):
-        for state in candidates:
-            score = bonus + _node_score(pod, state, preferences)
-            if best is None or score > best[0]:
-                best = (score, state.name)
-    if best is None:
+    try:
+        for candidates, bonus in _candidate_groups(picture, pod, claims, unallocated, preferences, limits, survey):
+            for state in candidates:
+                score = bonus + _node_score(pod, state, preferences)
+                if best is None or score > best[0]:
+                    best = (score, state.name)
+    except DeadlineExceeded:
+        raise
+    except AllocationError as error:
+        survey.error = error
+    if best is None or survey.error is not None:
         return Rejection(picture.node_count, survey.reasons, survey.error, tuple(survey.blocked_by.values()))
     score, name = best
     allocations = picture.index.allocate(name, unallocated, limits) if unallocated else ()

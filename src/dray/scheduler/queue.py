@@ -50,6 +50,8 @@ class QueuedPod:
     waits_for: frozenset[Wake] = frozenset()
     parked_at: float = 0.0
     reason: str = ""
+    told: str = ""
+    """The last message that the pod's condition and event carry."""
     seen_event: int = 0
     position: int = field(default=0, compare=False)
 
@@ -108,6 +110,9 @@ class SchedulingQueue:
 
     def get(self, key: ObjectKey) -> QueuedPod | None:
         return self._pods.get(key)
+
+    def is_gated(self, key: ObjectKey) -> bool:
+        return self._where.get(key) == "gated"
 
     async def pop(self) -> QueuedPod:
         """The next pod to try; it is nowhere until it is parked, put back or removed."""

@@ -1,0 +1,59 @@
+"""Metrics of the scheduler: attempts, waiting pods, durations, and what the allocator did."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from dray.allocator.statistics import Statistics
+from dray.scheduler.queue import SchedulingQueue
+
+Family = CounterMetricFamily | GaugeMetricFamily
+
+
+class SchedulerMetrics:
+    def __init__(self, registry: CollectorRegistry, queue: SchedulingQueue, statistics: Statistics) -> None:
+        self.attempts = Counter(
+            "scheduler_schedule_attempts", "Attempts to schedule a pod", ["result"], registry=registry
+        )
+        self.durations = Histogram(
+            "scheduler_framework_extension_point_duration_seconds",
+            "Time spent per step of an attempt",
+            ["extension_point"],
+            registry=registry,
+        )
+        self.claims = Counter(
+            "scheduler_claims_allocated", "Claims allocated, by their constraints", ["constraints"], registry=registry
+        )
+        registry.register(_Live(queue, statistics))
+
+
+class _Live(Collector):
+    """Read when scraped."""
+
+    def __init__(self, queue: SchedulingQueue, statistics: Statistics) -> None:
+        self._queue = queue
+        self._statistics = statistics
+
+    def collect(self) -> Iterator[Family]:
+        pending = GaugeMetricFamily("scheduler_pending_pods", "Pods that wait", labels=["queue"])
+        for place, count in self._queue.counts().items():
+            pending.add_metric([place], count)
+        yield pending
+        reasons = GaugeMetricFamily("scheduler_unschedulable_pods", "Pods that can't be placed", labels=["reason"])
+        for reason, count in self._queue.reasons().items():
+            reasons.add_metric([reason], count)
+        yield reasons
+        statistics = self._statistics
+        for name, text, value in (
+            ("scheduler_allocator_searches", "Searches for devices", statistics.searches),
+            ("scheduler_allocator_cache_hits", "Answers taken from memory", statistics.cache_hits),
+            ("scheduler_cel_selector_evaluations", "Selectors evaluated", statistics.selector_evaluations),
+            ("cel_expression_constraint_evaluations", "CEL constraints evaluated", statistics.constraint_evaluations),
+        ):
+            family = CounterMetricFamily(name, text)
+            family.add_metric([], value)
+            yield family

@@ -1,0 +1,299 @@
+"""The scheduler: takes pods from the queue, decides, assumes the decision, and writes it in the background.
+
+Deciding never waits for the API. A search for devices that takes longer than a few milliseconds is handed to a
+thread, on a fork of the picture, so that informers, leases and bindings go on; its answer is asked again of the
+picture as it is then, which is quick, and only then assumed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import Counter
+from collections.abc import Coroutine, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from prometheus_client import CollectorRegistry
+
+from dray.allocator.errors import DeadlineExceeded
+from dray.allocator.search import Limits
+from dray.api.claims import ResourceClaim
+from dray.api.errors import NotFound, StatusError
+from dray.api.features import ALL_GATES, FeatureGates
+from dray.api.pods import DEFAULT_SCHEDULER, Pod, view_pod
+from dray.api.resources import PODS
+from dray.api.times import format_time
+from dray.placement.picture import Picture
+from dray.placement.planning import Placement, Preferences, Rejection, plan_placement
+from dray.placement.pods import PodFacts
+from dray.runtime.client import Client
+from dray.runtime.clock import Clock
+from dray.runtime.events import EventRecorder, ObjectReference
+from dray.scheduler.binding import Binder, Decision, make_decision
+from dray.scheduler.conditions import DEFAULT_TIMEOUT, needs_waiting, readiness
+from dray.scheduler.metrics import SchedulerMetrics
+from dray.scheduler.podclaims import Waiting, find_claims
+from dray.scheduler.queue import QueuedPod
+from dray.scheduler.rejections import describe_rejection, find_wakes
+from dray.scheduler.state import SchedulerState, claim_wake
+from dray.scheduler.watching import follow_cluster
+
+log = logging.getLogger(__name__)
+
+QUICK = 0.02
+"""Seconds that a decision may hold the event loop."""
+TURN = 0.005
+"""Seconds after which others get their turn."""
+SWEEP_INTERVAL = 30.0
+
+
+@dataclass(frozen=True)
+class SchedulerOptions:
+    name: str = DEFAULT_SCHEDULER
+    gates: FeatureGates = ALL_GATES
+    preferences: Preferences = field(default_factory=Preferences)
+    filter_timeout: float = 10.0
+    """Per node; 0 means none (also with the gate DRASchedulerFilterTimeout off)."""
+    bindings: int = 128
+    """Decisions written at the same time."""
+    binding_timeout: float = DEFAULT_TIMEOUT
+
+
+class DevicesNotReady(Exception):
+    """Binding conditions failed or took too long."""
+
+    def __init__(self, reason: str, claims: tuple[ResourceClaim, ...]) -> None:
+        super().__init__(reason)
+        self.claims = claims
+
+
+class Scheduler:
+    def __init__(
+        self,
+        client: Client,
+        clock: Clock,
+        options: SchedulerOptions | None = None,
+        registry: CollectorRegistry | None = None,
+    ) -> None:
+        self._options = options or SchedulerOptions()
+        self.registry = registry or CollectorRegistry()
+        self._client = client
+        self._clock = clock
+        self.state = SchedulerState(clock, self._options.gates, self._options.name)
+        self._informers = follow_cluster(client, clock, self.state)
+        self._recorder = EventRecorder(client, clock, self._options.name)
+        self._binder = Binder(client, clock, self.state.claim_written)
+        self.metrics = SchedulerMetrics(self.registry, self.state.queue, self.state.picture.index.statistics)
+        self._slots = asyncio.Semaphore(self._options.bindings)
+        self._group: asyncio.TaskGroup | None = None
+        self._under_way = 0
+
+    @property
+    def is_ready(self) -> bool:
+        return self._informers.have_synced
+
+    @property
+    def is_idle(self) -> bool:
+        """Nothing can be decided and nothing is being written; for tests that wait until things have settled."""
+        counts = self.state.queue.counts()
+        return self.is_ready and not self._under_way and not counts["active"] and not counts["backoff"]
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            self._group = group
+            group.create_task(self._informers.run())
+            group.create_task(self._recorder.run())
+            await self._informers.wait_synced()
+            group.create_task(self._sweep())
+            await self._schedule()
+
+    async def _sweep(self) -> None:
+        while True:
+            await self._clock.sleep(SWEEP_INTERVAL)
+            self.state.queue.sweep()
+
+    async def _schedule(self) -> None:
+        turn = time.perf_counter()
+        while True:
+            queued = self.state.queue.try_pop()
+            if queued is None:
+                queued = await self.state.queue.pop()
+                turn = time.perf_counter()
+            await self._slots.acquire()
+            self._under_way += 1
+            started = False
+            try:
+                started = await self._attempt(queued)
+            finally:
+                if not started:
+                    self._done()
+            if time.perf_counter() - turn > TURN:
+                await asyncio.sleep(0)
+                turn = time.perf_counter()
+
+    def _done(self) -> None:
+        self._under_way -= 1
+        self._slots.release()
+
+    async def _attempt(self, queued: QueuedPod) -> bool:
+        """Decide for one pod. True if a decision is being written, which then ends the attempt."""
+        pending = self.state.pending(queued.key)
+        if pending is None:
+            self.state.queue.remove(queued.key)
+            return False
+        pod, facts = pending
+        claims = find_claims(pod, self.state.claims.get)
+        if isinstance(claims, Waiting):
+            self.state.enqueue(queued.key)
+            return False
+        busy = [claim for claim in claims if self.state.claims.is_in_flight(claim.metadata.key)]
+        if busy:
+            wakes = [claim_wake(claim.metadata.key) for claim in busy]
+            self.state.queue.park(queued, "claim is being allocated", wakes)
+            return False
+        plan = await self._plan(facts, claims)
+        if self.state.pending(queued.key) is None:  # deleted while a thread searched
+            return False
+        if isinstance(plan, Rejection):
+            self._reject(queued, pod, plan)
+            return False
+        self._commit(queued, pod, facts, claims, plan)
+        return True
+
+    # Deciding
+
+    async def _plan(self, facts: PodFacts, claims: Sequence[ResourceClaim]) -> Placement | Rejection:
+        with self.metrics.durations.labels("Filter").time():
+            try:
+                return self._plan_on(self.state.picture, facts, claims, QUICK)
+            except DeadlineExceeded:
+                pass
+            fork = self.state.picture.fork()
+            timeout = self._options.filter_timeout if "DRASchedulerFilterTimeout" in self._options.gates else 0.0
+            try:
+                plan = await asyncio.to_thread(self._plan_on, fork, facts, claims, timeout)
+                if isinstance(plan, Rejection):
+                    return plan
+                # The cluster may have changed meanwhile: the answer counts only if it still stands.
+                return self._plan_on(self.state.picture, facts, claims, timeout)
+            except DeadlineExceeded as error:
+                count = self.state.picture.node_count
+                return Rejection(count, Counter({str(error): count}))
+
+    def _plan_on(
+        self, picture: Picture, facts: PodFacts, claims: Sequence[ResourceClaim], timeout: float
+    ) -> Placement | Rejection:
+        start = time.perf_counter()
+        limits = Limits(lambda: time.perf_counter() - start > timeout) if timeout else Limits()
+        return plan_placement(picture, facts, claims, preferences=self._options.preferences, limits=limits)
+
+    def _reject(self, queued: QueuedPod, pod: Pod, plan: Rejection) -> None:
+        self.metrics.attempts.labels("unschedulable" if plan.error is None else "error").inc()
+        reason, message = describe_rejection(plan)
+        if message != queued.told:
+            queued.told = message
+            self._recorder.warning(_reference(pod), "FailedScheduling", message)
+            self._spawn(self._binder.report(pod, reason, message))
+        for claim in plan.blocked_by:
+            if not claim.status.reserved_for and not self.state.claims.is_in_flight(claim.metadata.key):
+                self._spawn(self._binder.free(claim))
+                break
+        self.state.queue.park(queued, reason if plan.error else str(plan), find_wakes(plan))
+
+    # Committing
+
+    def _commit(
+        self, queued: QueuedPod, pod: Pod, facts: PodFacts, claims: Sequence[ResourceClaim], plan: Placement
+    ) -> None:
+        decision = make_decision(pod, plan.node, claims, plan.allocations, format_time(self._clock.now()))
+        self.state.assume(facts, plan.node, _changed(decision))
+        self._spawn(self._write(queued, decision))
+
+    async def _write(self, queued: QueuedPod, decision: Decision) -> None:
+        try:
+            with self.metrics.durations.labels("PreBind").time():
+                claims = await self._binder.write_claims(decision)
+                if needs_waiting(claims):
+                    await self._wait_for_devices(claims)
+            with self.metrics.durations.labels("Bind").time():
+                await self._bind(decision)
+        except (StatusError, OSError, DevicesNotReady) as error:
+            await self._give_up(queued, decision, error)
+        else:
+            self.metrics.attempts.labels("scheduled").inc()
+            key = decision.pod.metadata.key
+            self.state.queue.remove(key)
+            self._recorder.normal(
+                _reference(decision.pod), "Scheduled", f"Successfully assigned {key} to {decision.node}"
+            )
+        finally:
+            self._done()
+
+    async def _bind(self, decision: Decision) -> None:
+        """A bind whose answer got lost may have happened: only the server knows, so ask until it says."""
+        try:
+            await self._binder.bind(decision)
+        except (StatusError, OSError) as error:
+            if not await self._is_bound(decision):
+                raise error
+
+    async def _is_bound(self, decision: Decision) -> bool:
+        metadata = decision.pod.metadata
+        delay = 0.1
+        while True:
+            try:
+                pod = view_pod(await self._client.get(PODS, metadata.name, metadata.namespace))
+                return pod.metadata.uid == metadata.uid and pod.spec.node_name == decision.node
+            except NotFound:
+                return False
+            except (StatusError, OSError) as error:
+                log.warning("pod %s: was it bound? %s", metadata.key, error)
+            await self._clock.sleep(delay)
+            delay = min(delay * 2, 10.0)
+
+    async def _wait_for_devices(self, claims: Sequence[ResourceClaim]) -> None:
+        deadline = self._clock.monotonic() + self._options.binding_timeout
+        keys = [claim.metadata.key for claim in claims]
+        while True:
+            current = [claim for key in keys if (claim := self.state.claims.get(key)) is not None]
+            state, reason = readiness(current)
+            if state == "ready" and len(current) == len(keys):
+                return
+            left = deadline - self._clock.monotonic()
+            if state == "failed" or len(current) < len(keys) or left <= 0:
+                raise DevicesNotReady(reason or "a claim is gone", tuple(current))
+            await self.state.wait_claim_news(left)
+
+    async def _give_up(self, queued: QueuedPod, decision: Decision, error: Exception) -> None:
+        self.metrics.attempts.labels("error").inc()
+        key = decision.pod.metadata.key
+        log.info("pod %s: not bound to %s: %s", key, decision.node, error)
+        self.state.give_up(key, _changed(decision))
+        await self._binder.take_back(decision)
+        if isinstance(error, DevicesNotReady):
+            for claim in error.claims:
+                if current := self.state.claims.get(claim.metadata.key):
+                    await self._binder.free(current)
+        self.state.queue.back_off(queued, type(error).__name__)
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        assert self._group is not None  # only called while running
+        self._group.create_task(_logged(work))
+
+
+async def _logged(work: Coroutine[Any, Any, None]) -> None:
+    """Writes that nobody waits for: a failure is told, and the next event leads to another try."""
+    try:
+        await work
+    except (StatusError, OSError) as error:
+        log.info("a write that nobody waits for failed: %s", error)
+
+
+def _changed(decision: Decision) -> list[ResourceClaim]:
+    return [after for before, after in zip(decision.before, decision.after, strict=True) if before is not after]
+
+
+def _reference(pod: Pod) -> ObjectReference:
+    return ObjectReference("v1", "Pod", pod.metadata.namespace, pod.metadata.name, pod.metadata.uid)

@@ -1,0 +1,243 @@
+"""Keeps the picture of the cluster and the queue up to date: what each event changes, and whom it can help.
+
+Handlers run in the event loop, one after the other, and cost what changed. An event that can't help a waiting pod
+wakes nobody:
+
+| event | helps pods that wait for |
+|---|---|
+| a claim is deallocated or deleted, a slice comes or changes, a taint rule changes | devices |
+| a class comes or changes | devices |
+| a claim comes or changes | that claim |
+| a pod leaves a node, a node gets larger | room |
+| a node comes, or its labels, taints or schedulability change | nodes |
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Iterable
+
+from dray.api.claims import ResourceClaim
+from dray.api.classes import DeviceClass
+from dray.api.features import FeatureGates
+from dray.api.meta import ObjectKey
+from dray.api.nodes import Node
+from dray.api.pods import DEFAULT_SCHEDULER, Pod, is_terminal
+from dray.api.slices import ResourceSlice
+from dray.api.taintrules import DeviceTaintRule
+from dray.placement.picture import Picture
+from dray.placement.pods import PodFacts, read_pod
+from dray.runtime.clock import Clock
+from dray.scheduler.assumptions import ClaimCache
+from dray.scheduler.podclaims import Waiting, claim_keys, find_claims
+from dray.scheduler.queue import QueuedPod, SchedulingQueue, Wake
+
+DEVICES = Wake("devices")
+ROOM = Wake("room")
+NODES = Wake("nodes")
+
+
+def claim_wake(key: ObjectKey) -> Wake:
+    return Wake("claim", str(key))
+
+
+class SchedulerState:
+    def __init__(self, clock: Clock, gates: FeatureGates, scheduler_name: str) -> None:
+        self.queue = SchedulingQueue(clock)
+        self.claims = ClaimCache()
+        self.picture = Picture(gates, make_id=lambda: str(uuid.uuid4()))
+        self._clock = clock
+        self._scheduler_name = scheduler_name
+        self._claim_news = asyncio.Event()
+        self._pending: dict[ObjectKey, Pod] = {}
+        self._facts: dict[ObjectKey, PodFacts] = {}
+        self._users: dict[ObjectKey, set[ObjectKey]] = {}
+        """Pending pods by the claims that they name."""
+        self._assumed_pods: set[ObjectKey] = set()
+
+    def pending(self, key: ObjectKey) -> tuple[Pod, PodFacts] | None:
+        pod = self._pending.get(key)
+        return None if pod is None else (pod, self._facts[key])
+
+    # Pods
+
+    def pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        if old is not None and new is not None and old.metadata.uid != new.metadata.uid:
+            self.pod_changed(old, None)
+            old = None
+        pod = new or old
+        assert pod is not None
+        if new is None or is_terminal(new):
+            self._pod_left(pod)
+        elif new.spec.node_name:
+            self._pod_is_bound(new)
+        elif self._is_ours(new):
+            self._pod_is_pending(old, new)
+
+    def _is_ours(self, pod: Pod) -> bool:
+        return (pod.spec.scheduler_name or DEFAULT_SCHEDULER) == self._scheduler_name
+
+    def _pod_left(self, pod: Pod) -> None:
+        self._stop_pending(pod.metadata.key)
+        self._assumed_pods.discard(pod.metadata.key)
+        if pod.spec.node_name:
+            self.picture.remove_pod(pod.metadata.key)
+            self.queue.happened(ROOM)
+
+    def _pod_is_bound(self, pod: Pod) -> None:
+        key = pod.metadata.key
+        self._stop_pending(key)
+        if key in self._assumed_pods:  # as we decided: the picture has it
+            self._assumed_pods.discard(key)
+            return
+        self.picture.apply_pod(read_pod(pod))
+
+    def _pod_is_pending(self, old: Pod | None, new: Pod) -> None:
+        key = new.metadata.key
+        if new.metadata.deletion_timestamp is not None:
+            self._stop_pending(key)
+            return
+        known = self._pending.get(key)
+        self._pending[key] = new
+        if known is not None and known.spec == new.spec and known.status == new.status:
+            return
+        if known is not None and not _is_worth_a_try(known, new):
+            return
+        if known is None or known.spec != new.spec:
+            self._facts[key] = read_pod(new)
+        for claim in claim_keys(new):
+            self._users.setdefault(claim, set()).add(key)
+        if key not in self._assumed_pods:
+            self.enqueue(key)
+
+    def _stop_pending(self, key: ObjectKey) -> None:
+        self.queue.remove(key)
+        pod = self._pending.pop(key, None)
+        self._facts.pop(key, None)
+        if pod is None:
+            return
+        for claim in claim_keys(pod):
+            users = self._users.get(claim)
+            if users is not None:
+                users.discard(key)
+                if not users:
+                    del self._users[claim]
+
+    def enqueue(self, key: ObjectKey) -> None:
+        """Put a pending pod where it belongs (PreEnqueue): gated, or ready to be tried."""
+        pod = self._pending[key]
+        queued = self.queue.get(key) or QueuedPod(
+            key, pod.metadata.uid, pod.spec.priority or 0, pod.metadata.creation_timestamp or ""
+        )
+        if pod.spec.scheduling_gates:
+            self.queue.gate(queued, "SchedulingGates")
+            return
+        found = find_claims(pod, self.claims.get)
+        if isinstance(found, Waiting):
+            self.queue.gate(queued, f"DynamicResources: {found.reason}")
+            return
+        self.queue.add(queued)
+
+    # Decisions
+
+    def assume(self, facts: PodFacts, node: str, changed: Iterable[ResourceClaim]) -> None:
+        self._assumed_pods.add(facts.key)
+        self.picture.apply_pod(facts._replace(node_name=node))
+        for claim in changed:
+            self.claims.assume(claim, facts.uid)
+            self.picture.apply_claim(claim)
+
+    def give_up(self, key: ObjectKey, changed: Iterable[ResourceClaim]) -> None:
+        """Roll a decision back: the devices and the room are free again, for others too."""
+        if key in self._assumed_pods:
+            self._assumed_pods.discard(key)
+            self.picture.remove_pod(key)
+        for claim in changed:
+            if self.claims.is_in_flight(claim.metadata.key):
+                self._believe(claim.metadata.key, self.claims.forget(claim.metadata.key))
+        self.queue.happened(DEVICES, ROOM)
+
+    def claim_written(self, claim: ResourceClaim) -> None:
+        self.claims.written(claim)
+        self.queue.happened(claim_wake(claim.metadata.key))
+
+    # Everything else
+
+    async def wait_claim_news(self, seconds: float) -> None:
+        """Until any claim changed, or the time is over."""
+        news = asyncio.ensure_future(self._claim_news.wait())
+        sleeping = asyncio.ensure_future(self._clock.sleep(seconds))
+        try:
+            await asyncio.wait((news, sleeping), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            news.cancel()
+            sleeping.cancel()
+
+    def claim_changed(self, old: ResourceClaim | None, new: ResourceClaim | None) -> None:
+        claim = new or old
+        assert claim is not None
+        key = claim.metadata.key
+        if new is None:
+            self.claims.observe_gone(key)
+            self._believe(key, None)
+        else:
+            self._believe(key, self.claims.observe(new))
+        if old is not None and old.status.allocation is not None and (new is None or new.status.allocation is None):
+            self.queue.happened(DEVICES)
+        self._claim_news.set()
+        self._claim_news = asyncio.Event()
+        self.queue.happened(claim_wake(key))
+        for pod in list(self._users.get(key, ())):
+            if self.queue.is_gated(pod):
+                self.enqueue(pod)
+
+    def _believe(self, key: ObjectKey, claim: ResourceClaim | None) -> None:
+        if claim is None:
+            self.picture.remove_claim(key)
+        else:
+            self.picture.apply_claim(claim)
+
+    def slice_changed(self, old: ResourceSlice | None, new: ResourceSlice | None) -> None:
+        if new is None:
+            assert old is not None
+            self.picture.remove_slice(old.metadata.name)
+        elif old is None or old.spec != new.spec:
+            self.picture.apply_slice(new)
+            self.queue.happened(DEVICES)
+
+    def class_changed(self, old: DeviceClass | None, new: DeviceClass | None) -> None:
+        if new is None:
+            assert old is not None
+            self.picture.remove_class(old.metadata.name)
+        else:
+            self.picture.apply_class(new)
+            self.queue.happened(DEVICES)
+
+    def rule_changed(self, old: DeviceTaintRule | None, new: DeviceTaintRule | None) -> None:
+        if new is None:
+            assert old is not None
+            self.picture.remove_rule(old.metadata.name)
+        else:
+            self.picture.apply_rule(new)
+        self.queue.happened(DEVICES)
+
+    def node_changed(self, old: Node | None, new: Node | None) -> None:
+        if new is None:
+            assert old is not None
+            self.picture.remove_node(old.metadata.name)
+            return
+        self.picture.apply_node(new)
+        if old is None or old.metadata.labels != new.metadata.labels or old.spec != new.spec:
+            self.queue.happened(NODES, ROOM, DEVICES)
+        elif old.status.allocatable != new.status.allocatable:
+            self.queue.happened(ROOM)
+
+
+def _is_worth_a_try(old: Pod, new: Pod) -> bool:
+    """Whether the change of a pending pod can matter; its condition, which we write ourselves, can't."""
+    return (
+        old.spec != new.spec
+        or old.metadata.labels != new.metadata.labels
+        or old.status.resource_claim_statuses != new.status.resource_claim_statuses
+    )
