@@ -24,6 +24,7 @@ class StatusError(Exception):
         super().__init__(message)
         self.message = message
         self.details: Json = details or {}
+        self._shows_details = details is not None  # some answers carry empty details, as Kubernetes' do
         self.headers = headers or {}
 
     def status(self) -> Json:
@@ -35,7 +36,7 @@ class StatusError(Exception):
             "message": self.message,
         }
         body["reason"] = self.reason
-        if self.details:
+        if self._shows_details:
             body["details"] = self.details
         body["code"] = self.code
         return body

@@ -1,0 +1,108 @@
+"""An object as it is stored, and as it goes out: the same bytes with the revision put in.
+
+Values are JSON that begins with kind, apiVersion and metadata, in this order, and hold no resourceVersion. So the
+revision goes to a place that is the same in all objects of a kind, a list is a join of bytes, and nothing is decoded
+that nobody looks at.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Protocol
+
+import msgspec
+
+from dray.api.meta import Json
+from dray.apiserver.strategies import Strategy
+from dray.store.interface import Entry
+
+encode_json: Final = msgspec.json.Encoder().encode
+decode_json: Final = msgspec.json.Decoder().decode
+
+
+class StoredKind(Protocol):
+    """What of a resource matters to its bytes."""
+
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def native_version(self) -> str:
+        """The version that is stored; empty if the resource is a view of another one."""
+        ...
+
+    @property
+    def head(self) -> bytes:
+        """How every stored value begins."""
+        ...
+
+    @property
+    def strategy(self) -> Strategy: ...
+
+    def api_version(self, version: str) -> str: ...
+
+
+def head_of(kind: str, api_version: str) -> bytes:
+    return b'{"kind":"%s","apiVersion":"%s","metadata":{' % (kind.encode(), api_version.encode())
+
+
+def encode_stored(obj: Json, kind: str, api_version: str) -> bytes:
+    """The bytes to store. `obj` may come with or without kind and resourceVersion."""
+    metadata = obj["metadata"]
+    if "resourceVersion" in metadata:
+        metadata = {name: value for name, value in metadata.items() if name != "resourceVersion"}
+    ordered: Json = {"kind": kind, "apiVersion": api_version, "metadata": metadata}
+    for name, value in obj.items():
+        if name not in ordered:
+            ordered[name] = value
+    return encode_json(ordered)
+
+
+def decode_stored(value: bytes, revision: int) -> Json:
+    obj: Json = decode_json(value)
+    if revision:
+        obj["metadata"]["resourceVersion"] = str(revision)
+    return obj
+
+
+class Record:
+    """One object at one revision; 0 means that it isn't stored (a dry run)."""
+
+    __slots__ = ("_obj", "of", "revision", "value")
+
+    def __init__(self, of: StoredKind, value: bytes, revision: int, obj: Json | None = None) -> None:
+        self.of = of
+        self.value = value
+        self.revision = revision
+        self._obj = obj
+
+    @classmethod
+    def from_entry(cls, of: StoredKind, entry: Entry) -> Record:
+        return cls(of, entry.value, entry.mod_revision)
+
+    @property
+    def obj(self) -> Json:
+        """The object in the storage version. It is shared: don't change it."""
+        if self._obj is None:
+            self._obj = decode_stored(self.value, self.revision)
+        return self._obj
+
+    def to_json(self, version: str) -> Json:
+        if version == self.of.native_version:
+            return self.obj
+        return self.of.strategy.encode(self.obj, version)
+
+    def to_bytes(self, version: str) -> bytes:
+        if version != self.of.native_version:
+            return encode_json(self.to_json(version))
+        return self.of.head + self._body()
+
+    def to_item(self, version: str) -> bytes:
+        """The object within a list, where it doesn't name its kind."""
+        if version != self.of.native_version:
+            obj = self.to_json(version)
+            return encode_json({name: value for name, value in obj.items() if name not in ("kind", "apiVersion")})
+        return b'{"metadata":{' + self._body()
+
+    def _body(self) -> bytes:
+        body = self.value[len(self.of.head) :]
+        return b'"resourceVersion":"%d",%b' % (self.revision, body) if self.revision else body
