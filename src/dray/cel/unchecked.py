@@ -41,7 +41,8 @@ class _Resolver:
                 found = self._scopes.find_qualified(node)
                 if found is not None:
                     self._references[node.id] = Reference(found.name, is_type=found.is_type)
-                    return Ident(node.id, found.name)
+                    hidden = isinstance(node, Ident) and self._scopes.is_local(found.name)
+                    return node if hidden else Ident(node.id, found.name)
             case Call():
                 function, target = self._scopes.find_function(node.function, node.target)
                 if function is not None:
