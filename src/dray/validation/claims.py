@@ -34,6 +34,7 @@ MAX_SUBREQUESTS: Final = 8
 MAX_SELECTORS: Final = 32
 MAX_CONSTRAINTS: Final = 32
 MAX_CONFIGS: Final = 32
+ABSURDLY_MANY: Final = 1000
 ALLOCATION_MODES: Final = (ALLOCATION_MODE_ALL, ALLOCATION_MODE_EXACT_COUNT)
 
 RequestNames = Mapping[str, frozenset[str]]
@@ -165,6 +166,8 @@ class _ClaimCheck:
         check_tolerations(request.tolerations, path.child("tolerations"), errors)
 
     def _check_derived(self, attributes: tuple[DeviceDerivedAttribute, ...], path: Path, request: str) -> None:
+        if len(attributes) > ABSURDLY_MANY:
+            return  # The declarative rule refuses more than 32; compiling all of these would only take time.
         for position, attribute in enumerate(attributes):
             place = path.index(position)
             if attribute.name and not self._is_constrained(attribute.name, request):

@@ -110,8 +110,9 @@ def check_binding_conditions(
             for position, condition in enumerate(names):
                 check_label_key(condition, place.index(position), errors)
         check_unique(names, place, errors)
+    awaited = frozenset(conditions)
     for position, condition in enumerate(failures):
-        if condition in conditions:
+        if condition in awaited:
             place = path.child("bindingFailureConditions").index(position)
             detail = "bindingFailureConditions must not overlap with bindingConditions"
             errors.append(invalid(place, condition, detail))

@@ -63,6 +63,5 @@ def _describe(error: CompileError) -> str:
     dots = "".join("." if character.isascii() else "．" for character in source[:column])
     mark = "^" if source[column : column + 1].isascii() else "＾"
     return (
-        f"compilation failed: ERROR: <input>:{error.line}:{error.column}: {error.message}\n"
-        f" | {source}\n | {dots}{mark}"
+        f"compilation failed: ERROR: <input>:{error.line}:{error.column}: {error.message}\n | {source}\n | {dots}{mark}"
     )

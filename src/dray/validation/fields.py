@@ -153,11 +153,6 @@ def mark_covered(errors: Iterable[FieldError]) -> Errors:
     return [replace(error, covered=True) for error in errors]
 
 
-def mark_beta(errors: Iterable[FieldError]) -> Errors:
-    """Declarative errors that take the place of covered handwritten ones."""
-    return [replace(error, beta=True) for error in errors]
-
-
 def byte_length(text: str) -> int:
     """Kubernetes' limits count bytes."""
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))

@@ -17,7 +17,10 @@ from dray.validation.preparation import keep_system_fields, reset_for_status, re
 
 
 def create(obj: ObjectT, context: RequestContext) -> Outcome[ObjectT]:
-    """Raises BadRequest if the namespaces of object and request differ."""
+    """A name must have been generated, where one was asked for; uid and creationTimestamp are filled in afterwards.
+
+    Raises BadRequest if the namespaces of object and request differ.
+    """
     strategy: Strategy[ObjectT] = STRATEGIES[type(obj)]
     meta = resolve_namespace(obj.metadata, context.namespace if strategy.namespaced else "")
     prepared = strategy.prepare_create(replace(obj, metadata=wipe_system_fields(meta)), context)

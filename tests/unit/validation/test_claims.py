@@ -167,3 +167,9 @@ def test_admin_access_needs_a_label_on_the_namespace() -> None:
         expect_errors(created(obj), place)
         expect_errors(created(obj, namespace_labels={"resource.kubernetes.io/admin-access": "yes"}), place)
         expect_accepted(created(obj, namespace_labels=labels))
+
+
+def test_absurdly_many_derived_attributes_are_not_compiled() -> None:
+    attributes = [{"name": f"a.b/c{number}", "expression": "nope"} for number in range(1001)]
+    outcome = created(make_claim(make_request(derivedAttributes=attributes)))
+    expect_errors(outcome, "spec.devices.requests[0].exactly.derivedAttributes: Too many: 1001")
