@@ -453,3 +453,13 @@ async def test_stopping_does_not_wait_forever(make_shell: MakeShell) -> None:
     await arrived.wait()
     await asyncio.wait_for(shell.stop(seconds=0.05), 5)
     assert await connection.is_closed()
+
+
+async def test_line_breaks_in_a_warning_do_not_become_headers(shell: Shell) -> None:
+    async def warn(request: ApiRequest) -> ApiResponse:
+        return ApiResponse(200, b"{}", headers=(("Warning", '299 - "unknown field\r\nX-Evil: 1"'), ("Warning", "€")))
+
+    shell.handle = warn
+    reply = await shell.ask("GET", PODS)
+    assert "x-evil" not in reply.headers
+    assert reply.status == 200

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from contextlib import aclosing
@@ -32,6 +33,7 @@ Handler = Callable[[ApiRequest], Awaitable[ApiResponse]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 _WITH_BODY: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 _log: Final = logging.getLogger("dray.apiserver")
 
 
@@ -185,8 +187,13 @@ class Gateway:
             (b"cache-control", b"no-cache, private"),
             (b"date", self._date[1]),
         ]
-        headers += [(name.lower().encode(), value.encode("latin-1", "replace")) for name, value in response.headers]
+        headers += [(name.lower().encode(), _header_value(value)) for name, value in response.headers]
         return headers
+
+
+def _header_value(text: str) -> bytes:
+    """Warnings repeat what clients sent; line breaks in there must not become headers."""
+    return _CONTROL.sub(" ", text).encode("latin-1", "replace")
 
 
 def _parse_query(text: bytes) -> Query:

@@ -28,6 +28,7 @@ COMMANDS: Final[dict[str, Entry]] = {
     "validate": Entry("dray.cli.validate:run", OBJECTS),
     "convert": Entry("dray.cli.convert:run", OBJECTS),
     "demo": Entry("dray.cli.demo:run", OBJECTS),
+    "apiserver": Entry("dray.cli.apiserver:run", COMPONENTS),
 }
 
 

@@ -37,6 +37,10 @@ class LocalStore(ABC):
         return self._history.compacted
 
     @property
+    def is_open(self) -> bool:
+        return not self._closed
+
+    @property
     def watchers(self) -> int:
         """How many watches are open."""
         return len(self._watchers)
