@@ -38,7 +38,7 @@ from dray.cel.plan import (
     Ternary,
 )
 from dray.cel.recursion import with_deep_stack
-from dray.cel.run_time_costs import Panic, equality, smaller_size
+from dray.cel.run_time_costs import EQUALITY, SMALLER_SIZE, Panic
 from dray.cel.values import NONE, Map, MapKey, Optional, Value, encode_key
 
 _UINT64: Final = 1 << 64
@@ -128,7 +128,7 @@ def _make_logic(node: Logic) -> Step:
 
 def _make_equality(node: Equality) -> Step:
     left, right, negated = make_step(node.left), make_step(node.right), node.negated
-    rule = smaller_size if negated else equality
+    price = (SMALLER_SIZE if negated else EQUALITY).actual
 
     def step(state: State) -> Value:
         first, second = left(state), right(state)
@@ -141,7 +141,7 @@ def _make_equality(node: Equality) -> Step:
             answer = equals(first, second, state)
             if negated:
                 answer = answer is not True
-        state.charge(rule((first, second), answer, state))
+        state.charge(price((first, second), answer, state))
         return answer
 
     return step
@@ -152,7 +152,7 @@ def _make_call(node: Call) -> Step:
         return _make_unary(node)
     if len(node.arguments) == 2 and not node.stops:
         return _make_binary(node)
-    steps, apply, rule = tuple(map(make_step, node.arguments)), node.apply, node.cost
+    steps, apply, price = tuple(map(make_step, node.arguments)), node.apply, _price(node)
     last = len(steps) - 1
 
     def step(state: State) -> Value:
@@ -171,14 +171,18 @@ def _make_call(node: Call) -> Step:
                 result = apply(state, *arguments)
             except EvaluationError as raised:
                 result = as_error_value(raised)
-        state.charge(1 if rule is None else rule(tuple(arguments), result, state))
+        state.charge(1 if price is None else price(tuple(arguments), result, state))
         return result
 
     return step
 
 
+def _price(node: Call) -> Callable[[tuple[Value, ...], Value, State], int] | None:
+    return None if node.cost is None else node.cost.actual
+
+
 def _make_unary(node: Call) -> Step:
-    argument, apply, rule = make_step(node.arguments[0]), node.apply, node.cost
+    argument, apply, price = make_step(node.arguments[0]), node.apply, _price(node)
 
     def step(state: State) -> Value:
         value = argument(state)
@@ -188,7 +192,7 @@ def _make_unary(node: Call) -> Step:
                 result = apply(state, value)
             except EvaluationError as raised:
                 result = as_error_value(raised)
-        state.cost += 1 if rule is None else rule((value,), result, state)
+        state.cost += 1 if price is None else price((value,), result, state)
         if state.cost > state.cost_limit:
             raise CostLimitExceeded
         return result
@@ -197,7 +201,7 @@ def _make_unary(node: Call) -> Step:
 
 
 def _make_binary(node: Call) -> Step:
-    left, right, apply, rule = make_step(node.arguments[0]), make_step(node.arguments[1]), node.apply, node.cost
+    left, right, apply, price = make_step(node.arguments[0]), make_step(node.arguments[1]), node.apply, _price(node)
 
     def step(state: State) -> Value:
         first, second = left(state), right(state)
@@ -211,7 +215,7 @@ def _make_binary(node: Call) -> Step:
                 result = apply(state, first, second)
             except EvaluationError as raised:
                 result = as_error_value(raised)
-        state.cost += 1 if rule is None else rule((first, second), result, state)
+        state.cost += 1 if price is None else price((first, second), result, state)
         if state.cost > state.cost_limit:
             raise CostLimitExceeded
         return result

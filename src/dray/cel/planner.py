@@ -143,7 +143,12 @@ class _Planner:
         reference = self._checked.references.get(node.id)
         overload_ids = () if reference is None else reference.overload_ids
         overload_id = overload_ids[0] if len(overload_ids) == 1 else ""
-        apply, stops = bind_call(self._functions[node.function], overload_ids, len(arguments))
+        # Only in expressions that skipped the checker is a function unknown, or called with a wrong number of arguments.
+        # Functions of several overloads find that out when they are called.
+        function = self._functions.get(node.function) or Function(node.function, ())
+        if len(function.overloads) == 1 and len(arguments) != len(function.overloads[0].parameters):
+            raise self._fail(f"no such overload: {node.function} with {len(arguments)} arguments", node)
+        apply, stops = bind_call(function, overload_ids, len(arguments))
         rule = cost_rule(node.function, overload_id)
         return Call(node.id, node.function, overload_id, arguments, apply, rule, stops)
 

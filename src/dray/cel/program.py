@@ -38,16 +38,16 @@ class Program:
         self.text: Final = checked.parsed.text
         self.purpose: Final = purpose
         self.environment: Final = environment
-        self._checked = checked
+        self.checked: Final = checked
         self._plan = plan
 
     @property
     def output_type(self) -> Type:
-        return self._checked.output_type
+        return self.checked.output_type
 
     @cached_property
     def _estimate(self) -> CostEstimate:
-        return estimate(self._checked, self.environment)
+        return estimate(self.checked, self.environment)
 
     @property
     def max_cost_estimate(self) -> int:
