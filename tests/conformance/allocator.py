@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from dray.allocator.errors import AllocationError
 from dray.allocator.index import Index
@@ -48,7 +48,7 @@ def iter_cases(paths: list[Path]) -> Iterator[Case]:
 
 def find_difference(scenario: Json) -> str | None:
     expected = scenario["expected"]
-    index = make_index(scenario)
+    index = fill_index(read_parts(scenario))
     claims = read_claims(scenario)
     if "nodes" in scenario:
         for node, answer in zip(scenario["nodes"], expected["perNode"], strict=True):
@@ -59,16 +59,36 @@ def find_difference(scenario: Json) -> str | None:
     return compare(expected, ask(index, scenario["node"]["metadata"]["name"], claims))
 
 
-def make_index(scenario: Json) -> Index:
-    index = Index(read_gates(scenario["features"]), make_id=lambda: SHARE_ID)
-    for number, slice_ in enumerate(scenario["resourceSlices"] or ()):
+class Parts(NamedTuple):
+    """A scenario's cluster, decoded."""
+
+    gates: FeatureGates
+    slices: list[ResourceSlice]
+    classes: list[DeviceClass]
+    nodes: list[NodeFacts]
+    state: AllocatedState
+
+
+def read_parts(scenario: Json) -> Parts:
+    return Parts(
+        read_gates(scenario["features"]),
+        [decode_as(ResourceSlice, slice_) for slice_ in scenario["resourceSlices"] or ()],
+        [decode_as(DeviceClass, device_class) for device_class in scenario["deviceClasses"] or ()],
+        [NodeFacts.of_json(node) for node in scenario.get("nodes") or [scenario["node"]]],
+        read_state(scenario),
+    )
+
+
+def fill_index(parts: Parts) -> Index:
+    index = Index(parts.gates, make_id=lambda: SHARE_ID)
+    for number, slice_ in enumerate(parts.slices):
         # Kubernetes' own cases have slices of equal names.
-        index.inventory.apply_slice(decode_as(ResourceSlice, slice_), key=number)
-    for device_class in scenario["deviceClasses"] or ():
-        index.apply_class(decode_as(DeviceClass, device_class))
-    for node in scenario.get("nodes") or [scenario["node"]]:
-        index.apply_node(NodeFacts.of_json(node))
-    index.usage.load(read_state(scenario))
+        index.inventory.apply_slice(slice_, key=number)
+    for device_class in parts.classes:
+        index.apply_class(device_class)
+    for node in parts.nodes:
+        index.apply_node(node)
+    index.usage.load(parts.state)
     return index
 
 

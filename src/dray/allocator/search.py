@@ -96,6 +96,9 @@ class Search:
         self._limits: Final = limits
         self._statistics: Final = statistics
         self._steps = 0
+        self._looks_ahead = True
+        """Looking ahead costs, so it is done at the start, and then only once something has failed."""
+        self._has_failed = False
 
     def run(self) -> Solution | None:
         frames: list[Frame] = []
@@ -125,12 +128,15 @@ class Search:
         slot = slots[number]
         if slot.opens_claim:
             state = state.in_next_claim(slot.constraints)
-        key: object = None
-        if not self.outlook.is_risky(number):
+        if self.dead and self.twins.dead_end_key(slot, state) in self.dead:
+            return Outcome.DEAD
+        return _SlotFrame(self, slot, state)
+
+    def remember_dead(self, slot: Slot, state: State) -> None:
+        if not self.outlook.is_risky(slot.number):
             key = self.twins.dead_end_key(slot, state)
-            if key in self.dead:
-                return Outcome.DEAD
-        return _SlotFrame(self, slot, state, key)
+            if key is not None:
+                self.dead.add(key)
 
     def open_option(self, option: Option, state: State) -> Move:
         if option.takes_all:
@@ -139,7 +145,7 @@ class Search:
             return self.close_option(option, state)
         if state.total + option.count > MAX_ALLOCATION_RESULTS:
             return Outcome.EXCEEDED
-        return self.open_devices(option, option.count, ANYWHERE, state, changed=True)
+        return self.open_devices(option, option.count, ANYWHERE, state)
 
     def close_option(self, option: Option, state: State) -> Move:
         """All devices of the option are picked: check the sets that are complete now, go on with the next slot."""
@@ -154,7 +160,7 @@ class Search:
                 raise Stopped(stop)
         return self.open_slot(option.slot + 1, state)
 
-    def open_devices(self, option: Option, remaining: int, ahead: int, state: State, *, changed: bool) -> Move:
+    def open_devices(self, option: Option, remaining: int, ahead: int, state: State) -> Move:
         """Pick `remaining` more devices for the option, from those `ahead`."""
         if remaining == 0:
             return self.close_option(option, state)
@@ -169,9 +175,44 @@ class Search:
             return _OrderedFrame(self, option, remaining, candidates, failing, state)
         if candidates.bit_count() < remaining:
             return Outcome.DEAD
-        if changed and not self.outlook.is_open(option, remaining, candidates, state):
-            return Outcome.DEAD
-        return _SafeFrame(self, option, remaining, candidates, state)
+        narrowed = self._looks_ahead
+        if narrowed:
+            candidates = self.outlook.narrow(option, remaining, candidates, state)
+            if candidates.bit_count() < remaining:
+                return Outcome.DEAD
+            self._looks_ahead = self._has_failed
+        if remaining > 1 and self._is_uniform(option, candidates, state):
+            return self._take_first(option, remaining, candidates, state)
+        return _SafeFrame(self, option, remaining, candidates, state, narrowed=narrowed)
+
+    def note_failure(self) -> None:
+        self._looks_ahead = self._has_failed = True
+
+    def _is_uniform(self, option: Option, candidates: int, state: State) -> bool:
+        """Whether it makes no difference to this slot which of the candidates are picked."""
+        table = self.table
+        if table.has_sets or candidates & (table.drawing | table.shareable):
+            return False
+        for number, column in option.columns:
+            common = state.constraints[number]
+            if not column.matches or not common or common & (common - 1):
+                return False
+        return True
+
+    def _take_first(self, option: Option, remaining: int, candidates: int, state: State) -> Move:
+        """Pick the first candidates at once. Others need not be tried unless a later slot wants some of these."""
+        before = len(self.picks)
+        left = candidates
+        for _ in range(remaining):
+            low = left & -left
+            left ^= low
+            self.picks.append(Pick(option, low.bit_length() - 1))
+        self.count_step()
+        after = self.situation.after_all(candidates ^ left, remaining, state)
+        instead: Frame | None = None
+        if candidates & self.table.later[option.slot]:
+            instead = _SafeFrame(self, option, remaining, candidates, state, narrowed=False)
+        return _TakenFrame(self, option, before, after, instead)
 
     def pick(self, option: Option, remaining: int, bit: int, state: State) -> Move:
         """Pick the device of this bit, and go on with those behind it."""
@@ -179,14 +220,19 @@ class Search:
         position = bit.bit_length() - 1
         self.picks.append(Pick(option, position))
         after = self.situation.after(option, position, state)
-        changed = self.outlook.is_touched(option, bit, state, after)
-        return self.open_devices(option, remaining - 1, -bit << 1, after, changed=changed)
+        return self.open_devices(option, remaining - 1, -bit << 1, after)
 
     def _take_all(self, option: Option, state: State) -> Move:
         """`All` needs every match: one that can't be had is a dead end, one that a constraint rejects is fatal."""
         if state.total + option.count > MAX_ALLOCATION_RESULTS:
             return Outcome.EXCEEDED
         before = len(self.picks)
+        if not option.columns and not option.match & (self.table.drawing | self.table.shareable):
+            if option.match & (self.situation.in_use(option, state) | ~self.situation.candidates(option, state)):
+                return Outcome.DEAD
+            self.count_step()
+            self.picks += [Pick(option, position) for position in option.positions]
+            return _TakenFrame(self, option, before, self.situation.after_all(option.match, option.count, state))
         for position in option.positions:
             self.count_step()
             after = self._take_one_of_all(option, position, state)
@@ -243,13 +289,12 @@ class Search:
 class _SlotFrame:
     """Tries the options of a slot."""
 
-    __slots__ = ("_all_exceeded", "_key", "_next", "_search", "_slot", "_state")
+    __slots__ = ("_all_exceeded", "_next", "_search", "_slot", "_state")
 
-    def __init__(self, search: Search, slot: Slot, state: State, key: object) -> None:
+    def __init__(self, search: Search, slot: Slot, state: State) -> None:
         self._search = search
         self._slot = slot
         self._state = state
-        self._key = key
         self._next = 0
         self._all_exceeded = True
 
@@ -268,22 +313,24 @@ class _SlotFrame:
         return outcome
 
     def _give_up(self) -> Outcome:
-        if self._key is not None:
-            self._search.dead.add(self._key)
+        self._search.remember_dead(self._slot, self._state)
         # Beyond the claim the limit is no reason any more: earlier claims may leave other devices.
         return Outcome.EXCEEDED if self._all_exceeded and not self._slot.opens_claim else Outcome.DEAD
 
 
 class _TakenFrame:
-    """All devices of an option are taken, without a choice."""
+    """All devices of an option are taken at once. If that fails, there may be something to try `instead`."""
 
-    __slots__ = ("_before", "_option", "_search", "_state")
+    __slots__ = ("_before", "_instead", "_option", "_search", "_state")
 
-    def __init__(self, search: Search, option: Option, before: int, state: State) -> None:
+    def __init__(
+        self, search: Search, option: Option, before: int, state: State, instead: Frame | None = None
+    ) -> None:
         self._search = search
         self._option = option
         self._before = before
         self._state = state
+        self._instead = instead
 
     def resume(self, outcome: Outcome | None) -> Move:
         if outcome is None:
@@ -291,8 +338,12 @@ class _TakenFrame:
             if not isinstance(move, Outcome):
                 return move
             outcome = move
-        if outcome is not Outcome.FOUND:
+        if outcome is not Outcome.FOUND and self._before >= 0:
             del self._search.picks[self._before :]
+            self._before = -1
+            self._search.note_failure()
+            if self._instead is not None and outcome is Outcome.DEAD:
+                return self._instead
         return outcome
 
 
@@ -334,10 +385,13 @@ class _OrderedFrame:
 class _SafeFrame:
     """Tries devices where nothing can end in an error: twins of a device that failed are left out."""
 
-    __slots__ = ("_left", "_option", "_remaining", "_search", "_state")
+    __slots__ = ("_left", "_narrowed", "_option", "_remaining", "_search", "_state")
 
-    def __init__(self, search: Search, option: Option, remaining: int, candidates: int, state: State) -> None:
+    def __init__(
+        self, search: Search, option: Option, remaining: int, candidates: int, state: State, *, narrowed: bool
+    ) -> None:
         self._search = search
+        self._narrowed = narrowed
         self._option = option
         self._remaining = remaining
         self._left = candidates
@@ -351,6 +405,10 @@ class _SafeFrame:
                 if outcome is Outcome.EXCEEDED:
                     return outcome
                 self._left &= ~search.twins.of(failed, self._option, self._state)
+                search.note_failure()
+                if not self._narrowed:
+                    self._narrowed = True
+                    self._left = search.outlook.narrow(self._option, self._remaining, self._left, self._state)
             if self._left.bit_count() < self._remaining:
                 return Outcome.DEAD
             low = self._left & -self._left

@@ -7,12 +7,16 @@ from itertools import pairwise
 from typing import Final
 
 from dray.allocator.capacity import CapacityProblem, Need
-from dray.allocator.counters import Bucket, Draw
+from dray.allocator.counters import Bucket
 from dray.allocator.shapes import Occupancy
 from dray.allocator.tables import Option, Table
 
 Consumption = Mapping[int, Mapping[str, int]]
 """By device: consumed capacity, in nano units."""
+
+
+MOST_CLOSED: Final = 1 << 16
+"""So many states of counter sets are remembered per table."""
 
 
 class State:
@@ -69,8 +73,6 @@ class Situation:
                 consumed[offset + position] = dict(amounts)
             buckets.extend(occupancy.buckets)
         self.used: Final = used
-        self._drawing: Final = self._by_bucket(len(buckets))
-        self._closed: Final[dict[tuple[int, Bucket], int]] = {}
         self._overdrawn: Final = self._find_overdrawn(buckets)
         self.start: Final = State(
             0, 0, 0, (), shared & table.shareable, tuple(buckets), self._find_blocked(buckets), consumed, ()
@@ -114,14 +116,14 @@ class Situation:
             state.used, state.mine, state.total + 1, constraints, state.shared | bit, buckets, blocked, consumed, tight
         )
 
-    # Counters
+    def after_all(self, positions: int, count: int, state: State) -> State:
+        """The state once whole devices are picked that draw no counters and don't change any constraint."""
+        return State(
+            state.used | positions, state.mine | positions, state.total + count, state.constraints, state.shared,
+            state.buckets, state.blocked, state.consumed, state.tight,
+        )  # fmt: skip
 
-    def _by_bucket(self, count: int) -> list[list[tuple[int, Draw]]]:
-        drawing: list[list[tuple[int, Draw]]] = [[] for _ in range(count)]
-        for position, draws in self.table.draws.items():
-            for bucket, draw in draws:
-                drawing[bucket].append((position, draw))
-        return drawing
+    # Counters
 
     def _find_overdrawn(self, buckets: Sequence[Bucket]) -> int:
         """A counter below zero blocks every device of its pool that draws counters."""
@@ -140,13 +142,16 @@ class Situation:
         return blocked
 
     def _blocked_by(self, number: int, bucket: Bucket) -> int:
-        found = self._closed.get((number, bucket))
+        closed = self.table.closed
+        found = closed.get((number, bucket))
         if found is None:
             found = 0
-            for position, draw in self._drawing[number]:
+            for position, draw in self.table.drawers[number]:
                 if not bucket.admits(draw):
                     found |= 1 << position
-            self._closed[number, bucket] = found
+            if len(closed) >= MOST_CLOSED:
+                closed.clear()
+            closed[number, bucket] = found
         return found
 
     def _drawn(self, position: int, buckets: tuple[Bucket, ...]) -> tuple[tuple[Bucket, ...], int]:

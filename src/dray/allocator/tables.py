@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from dray.allocator.constraints import AttributeColumn, Constraint, ElementNumbers, iter_bits
-from dray.allocator.counters import Draw
+from dray.allocator.counters import Bucket, Draw
 from dray.allocator.program import Problem, Program
 from dray.allocator.requests import Alternative, Failure
 from dray.allocator.shapes import Occupancy, PoolShape, View
@@ -117,6 +117,16 @@ class Table:
         self._statistics: Final = statistics
         self._fill_devices()
         self._fill_slots()
+        self.drawers: Final = self._find_drawers()
+        """By bucket: who takes what from it."""
+        self.closed: Final[dict[tuple[int, Bucket], int]] = {}
+        """The devices that a bucket doesn't admit, for states of buckets seen so far."""
+        self.later: Final = self._find_later()
+        """By slot: the devices that later slots may want."""
+        self.can_fail: Final = any(
+            option.failing or any(column.failed or option.takes_all for _, column in option.columns)
+            for option in self.options
+        )
 
     def set_classes(self, position: int) -> tuple[int, ...]:
         """What the CEL constraints see of a device."""
@@ -190,6 +200,22 @@ class Table:
         option.profile = len(self.profiles)
         self.profiles.append(option)
         return option
+
+    def _find_drawers(self) -> list[list[tuple[int, Draw]]]:
+        drawers: list[list[tuple[int, Draw]]] = [[] for _ in range(self.bucket_offsets[-1])]
+        for position, draws in self.draws.items():
+            for bucket, draw in draws:
+                drawers[bucket].append((position, draw))
+        return drawers
+
+    def _find_later(self) -> list[int]:
+        later = [0] * len(self.slots)
+        wanted = 0
+        for slot in reversed(self.slots):
+            later[slot.number] = wanted
+            for option in slot.options:
+                wanted |= option.usable
+        return later
 
     def _append_slot(self, claim: int, options: Sequence[Option]) -> None:
         number = len(self.slots)

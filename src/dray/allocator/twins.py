@@ -19,7 +19,6 @@ class Twins:
         self._situation: Final = situation
         self._groups: dict[int, int] | None = None
         self._distinct: tuple[int, ...] = ()
-        self._later: Final = later_candidates(table)
 
     def of(self, position: int, option: Option, state: State) -> int:
         """The device and its twins."""
@@ -40,7 +39,7 @@ class Twins:
             twins &= ~touched
         if self._table.has_sets:
             # A device that a later request may want too could come at another place in the order.
-            later = self._later[option.slot]
+            later = self._table.later[option.slot]
             return bit if later & bit else twins & ~later
         return twins
 
@@ -48,7 +47,7 @@ class Twins:
         """What the slots from this one on can depend on."""
         if slot.number == 0:
             return None
-        relevant = self._later[slot.number - 1]
+        relevant = self._table.later[slot.number - 1]
         if self._table.has_sets and not slot.opens_claim:
             return None
         return (
@@ -106,13 +105,3 @@ class Twins:
             table.set_classes(position),
         )
 
-
-def later_candidates(table: Table) -> list[int]:
-    """By slot: the devices that later slots may want."""
-    later = [0] * len(table.slots)
-    wanted = 0
-    for slot in reversed(table.slots):
-        later[slot.number] = wanted
-        for option in slot.options:
-            wanted |= option.usable
-    return later

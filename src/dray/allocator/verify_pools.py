@@ -117,8 +117,6 @@ class Catalog:
         spec = slice_.spec
         if not self._partitions and (spec.per_device_node_selection is not None or spec.shared_counters):
             return False
-        if spec.shared_counters and not spec.node_name:
-            return True
         if spec.per_device_node_selection and not (spec.node_name or spec.all_nodes or spec.node_selector):
             return any(reaches((each.node_name, each.all_nodes, each.node_selector), node) for each in spec.devices)
         return reaches((spec.node_name, spec.all_nodes, spec.node_selector), node)
@@ -131,6 +129,8 @@ class Catalog:
                 if device.name in devices:
                     return PoolView("invalid", f"two devices are called {device.name}")
                 devices[device.name] = Published(DeviceID(*id, device.name), device, slice_)
+        # Counters belong to the whole pool, whichever node their slice is for.
+        for slice_ in whole:
             for counter_set in slice_.spec.shared_counters:
                 if counter_set.name in counters:
                     return PoolView("invalid", f"two counter sets are called {counter_set.name}")
