@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from dray.api.conversion import to_hub, to_v1beta1
 from dray.api.defaults import apply_defaults
-from dray.api.exact import DecodeError, InvalidSyntax, check_syntax, read_exactly
+from dray.api.exact import DecodeError, InvalidSyntax, read_exactly
 from dray.api.kinds import KINDS, KindVersion
 from dray.api.lists import ObjectList
 from dray.api.meta import NIL, NO_RAW, RESOURCE_GROUP, ApiStruct, Json, ObjectMeta, Time
@@ -120,16 +120,31 @@ def read_type(data: bytes) -> tuple[str, str]:
     try:
         head = _READ_TYPE(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        text = data.decode("utf-8", "replace")
-        check_syntax(text)
-        if not text.lstrip().startswith("{"):
-            raise DecodeError("couldn't get version/kind: expected a JSON object") from None
-        head = read_exactly(text, record_of(TypeMeta, "v1", False)).value
+        head = _read_odd_type(data.decode("utf-8", "replace"))
+    if head.api_version.count("/") > 1:
+        raise DecodeError(f"unexpected GroupVersion string: {head.api_version}", ("apiVersion",))
     if not head.kind:
-        raise DecodeError("Object 'Kind' is missing", ("kind",))
+        raise DecodeError(f"Object 'Kind' is missing in '{_start_of(data)}'", ("kind",))
     if not head.api_version:
-        raise DecodeError("Object 'apiVersion' is missing", ("apiVersion",))
+        raise DecodeError(f"Object 'apiVersion' is missing in '{_start_of(data)}'", ("apiVersion",))
     return head.api_version, head.kind
+
+
+def _read_odd_type(text: str) -> TypeMeta:
+    try:
+        head: TypeMeta = read_exactly(text, record_of(TypeMeta, "v1", False)).value
+    except InvalidSyntax:
+        raise
+    except DecodeError as error:
+        # In Go the struct that these two are read into has no name.
+        message = error.message.replace("struct field TypeMeta.", "struct field .")
+        raise DecodeError(f"couldn't get version/kind; json parse error: {message}", error.path) from None
+    return head
+
+
+def _start_of(data: bytes, limit: int = 200) -> str:
+    text = data.decode("utf-8", "replace")
+    return text if len(text) <= limit else f"{text[:limit]}…"
 
 
 def _to_bytes(data: bytes | str | Json) -> bytes:

@@ -12,13 +12,13 @@ The text is checked for syntax before it is walked, so the walk itself can take 
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Never, TypeAlias, assert_never
+from typing import Any, Final, TypeAlias, assert_never
 
 import msgspec
 
+from dray.api.json_syntax import JsonSyntaxError, check_syntax, end_of_value, read_string
 from dray.api.meta import NO_RAW
 from dray.api.quantities import InvalidQuantity, Quantity
 from dray.api.quoting import quote
@@ -30,7 +30,6 @@ Path: TypeAlias = tuple[str | int, ...]
 MAX_STRICT_ERRORS: Final = 100
 
 _SPACE: Final = re.compile(r"[ \t\n\r]*")
-_NUMBER: Final = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
 _WHOLE: Final = re.compile(r"-?[0-9]{1,19}\Z")
 _KINDS: Final = {'"': "string", "{": "object", "[": "array", "t": "bool", "f": "bool"}
 _ZERO_TIME: Final = "0001-01-01T00:00:00Z"
@@ -53,11 +52,10 @@ class DecodeError(ValueError):
 class InvalidSyntax(DecodeError):
     """The text isn't JSON; `line` and `column` count from 1."""
 
-    def __init__(self, reason: str, line: int, column: int) -> None:
-        super().__init__(f"{reason} at line {line}, column {column}")
-        self.reason = reason
-        self.line = line
-        self.column = column
+    def __init__(self, error: JsonSyntaxError) -> None:
+        super().__init__(f"couldn't get version/kind; json parse error: {error.reason}")
+        self.line = error.line
+        self.column = error.column
 
 
 def format_path(path: Path) -> str:
@@ -93,33 +91,16 @@ class StrictError(str):
 
 def read_exactly(text: str, record: Record) -> Reading:
     """Read `text` as the struct that `record` describes; raises DecodeError."""
-    check_syntax(text)
+    try:
+        check_syntax(text)
+    except JsonSyntaxError as error:
+        raise InvalidSyntax(error) from None
     walk = _Walk(text)
     start = _skip_space(text, 0)
     value, _ = walk.value(record, start, _Where(), _ABSENT)
     if walk.first_error is not None:
         raise walk.first_error
     return Reading(walk.zero(record) if value is _ABSENT else value, list(walk.strict_errors))
-
-
-def _reject_constant(name: str) -> Never:
-    raise ValueError(f"invalid value {name}")
-
-
-_CHECKER: Final = json.JSONDecoder(parse_float=str, parse_int=str, parse_constant=_reject_constant)
-
-
-def check_syntax(text: str) -> None:
-    """Raise InvalidSyntax unless `text` is one JSON value."""
-    try:
-        _CHECKER.decode(text)
-    except json.JSONDecodeError as error:
-        message = "unexpected end of JSON input" if not text[error.pos :].strip() else error.msg
-        raise InvalidSyntax(message, error.lineno, error.colno) from None
-    except ValueError as error:
-        raise DecodeError(str(error)) from None
-    except RecursionError:
-        raise DecodeError("exceeded max depth") from None
 
 
 def _skip_space(text: str, at: int) -> int:
@@ -259,7 +240,7 @@ class _Walk:
         return tuple(values), at + 1
 
     def _string(self, at: int) -> tuple[str, int]:
-        return _read_string(self.text, at)
+        return read_string(self.text, at)
 
     def _integer(self, bits: int, go: str, at: int, where: _Where) -> tuple[Any, int]:
         end = self._end(at)
@@ -319,24 +300,9 @@ class _Members:
             self.end = at + 1
             raise StopIteration
         self.key_at = at
-        key, at = _read_string(self._text, at)
+        key, at = read_string(self._text, at)
         colon = _skip_space(self._text, at)
         return key, _skip_space(self._text, colon + 1)
-
-
-def _read_string(text: str, at: int) -> tuple[str, int]:
-    value, end = _CHECKER.raw_decode(text, at)
-    if not value.isascii():
-        # A lone half of a surrogate pair can be escaped in JSON but isn't text; Go reads it as U+FFFD.
-        value = value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return value, end
-
-
-def end_of_value(text: str, at: int) -> int:
-    """Where the JSON value that begins at `at` ends. Raises ValueError or RecursionError if it isn't JSON."""
-    if (number := _NUMBER.match(text, at)) is not None:
-        return number.end()
-    return _CHECKER.raw_decode(text, at)[1]
 
 
 def locate(text: str, path: Path) -> int:

@@ -14,7 +14,8 @@ from typing import Any, Final, Protocol, TypeAlias
 
 import msgspec
 
-from dray.api.exact import InvalidSyntax, Path, check_syntax, end_of_value, locate
+from dray.api.exact import Path, locate
+from dray.api.json_syntax import JsonSyntaxError, check_syntax, end_of_value
 from dray.api.yaml_nodes import InvalidYaml, Node, read_nodes
 
 MAX_YAML_DOCUMENT: Final = 3 * 1024 * 1024
@@ -81,10 +82,8 @@ def _iter_odd_json(text: str, line: int) -> Iterator[Part]:
         return
     try:
         check_syntax(text)
-    except InvalidSyntax as error:
+    except JsonSyntaxError as error:
         yield ManifestError(f"not valid JSON: {error.reason} (column {error.column})", line + error.line - 1)
-    except ValueError as error:
-        yield ManifestError(f"not valid JSON: {error}", line)
 
 
 def _iter_yaml(text: str, line: int) -> Iterator[Part]:

@@ -14,14 +14,14 @@ class ResourcePoolStatusRequestSpec(ApiStruct, frozen=True):
 
 
 class PartitionTypeStatus(ApiStruct, frozen=True):
-    attribute: str | None = None
-    type: str | None = None
+    attribute: str = ""
+    type: str = ""
     total: Int32 | None = None
     allocatable: Int32 | None = None
 
 
 class ShareableCapacityStatus(ApiStruct, frozen=True):
-    name: str | None = None
+    name: str = ""
     total: Quantity | None = None
     consumed: Quantity | None = None
     available: Quantity | None = None
@@ -34,8 +34,8 @@ class ShareableSummaryStatus(ApiStruct, frozen=True):
 
 
 class PoolStatus(ApiStruct, frozen=True):
-    driver: str | None = None
-    pool_name: str | None = None
+    driver: str = ""
+    pool_name: str = ""
     generation: Int64 = written(0)
     resource_slice_count: Int32 | None = None
     total_devices: Int32 | None = None

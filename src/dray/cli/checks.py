@@ -67,6 +67,9 @@ def check_objects(
 
 
 def _check(obj: ManifestObject, gates: FeatureGates, now: Time) -> Iterator[Finding]:
+    if missing := [name for name in ("apiVersion", "kind") if name not in obj.value]:
+        yield from (_finding(obj, (name,), "Required value") for name in missing)
+        return
     group, _, version = obj.api_version.rpartition("/")
     try:
         if group == RESOURCE_GROUP or not obj.kind or not obj.api_version:

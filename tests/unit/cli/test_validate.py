@@ -84,8 +84,11 @@ def test_unknown_kinds_and_versions_are_explained(manifest: Any) -> None:
     assert ':2: Gadget x: no kind "Gadget" is registered for version "example.com/v1"; known are' in line
     (line,) = validate(manifest("apiVersion: resource.k8s.io/v1\nkind: Gadget\n")).stdout.splitlines()
     assert "kinds of resource.k8s.io/v1: DeviceClass, DeviceTaintRule, ResourceClaim" in line
-    (line,) = validate(manifest("spec: {}\n")).stdout.splitlines()
-    assert line.endswith(":1: object: kind: Object 'Kind' is missing")
+    expect_problems(
+        validate(manifest("spec: {}\n")),
+        "1: object: apiVersion: Required value",
+        "1: object: kind: Required value",
+    )
 
 
 def test_every_document_of_every_file_is_checked(manifest: Any, tmp_path: Path) -> None:

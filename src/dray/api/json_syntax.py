@@ -1,0 +1,131 @@
+"""Whether a text is JSON, where its values end, and what is wrong with it in Go's words."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Final, Never
+
+from dray.api.quoting import quote
+
+_SPACE: Final = " \t\n\r"
+_NUMBER: Final = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
+_STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*"?', re.DOTALL)
+_LITERALS: Final = ("true", "false", "null")
+
+
+class JsonSyntaxError(ValueError):
+    """The reason as Go words it, and its place; `line` and `column` count from 1."""
+
+    def __init__(self, reason: str, line: int = 1, column: int = 1) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.line = line
+        self.column = column
+
+
+def _refuse_constant(name: str) -> Never:
+    context = "in numeric literal" if name.startswith("-") else "looking for beginning of value"
+    raise JsonSyntaxError(f"invalid character {_show(name.lstrip('-')[0])} {context}")
+
+
+_SCANNER: Final = json.JSONDecoder(parse_float=str, parse_int=str, parse_constant=_refuse_constant)
+
+
+def check_syntax(text: str) -> None:
+    """Raise JsonSyntaxError unless `text` is one JSON value."""
+    try:
+        _SCANNER.decode(text)
+    except json.JSONDecodeError as error:
+        raise JsonSyntaxError(_explain(text, error), error.lineno, error.colno) from None
+    except RecursionError:
+        raise JsonSyntaxError("exceeded max depth") from None
+
+
+def end_of_value(text: str, at: int) -> int:
+    """Where the JSON value that begins at `at` ends. Raises ValueError or RecursionError if it isn't JSON."""
+    if (number := _NUMBER.match(text, at)) is not None:
+        return number.end()
+    return _SCANNER.raw_decode(text, at)[1]
+
+
+def read_string(text: str, at: int) -> tuple[str, int]:
+    """The string that begins at `at`, and where it ends."""
+    value, end = _SCANNER.raw_decode(text, at)
+    if not value.isascii():
+        # A lone half of a surrogate pair can be escaped in JSON but isn't text; Go reads it as U+FFFD.
+        value = value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return value, end
+
+
+def _show(character: str) -> str:
+    """As Go shows a character that doesn't belong there."""
+    if character in ("'", '"'):
+        return "'\\''" if character == "'" else "'\"'"
+    return f"'{quote(character)[1:-1]}'"
+
+
+_CONTEXTS: Final = {
+    "Extra data": "after top-level value",
+    "Expecting property name": "looking for beginning of object key string",
+    "Illegal trailing comma before end of object": "looking for beginning of object key string",
+    "Expecting ':' delimiter": "after object key",
+    "Invalid control character": "in string literal",
+    "Invalid \\escape": "in string escape code",
+    "Invalid \\uXXXX escape": "in \\u hexadecimal character escape",
+}
+"""What Go says of the place, by how Python's message begins."""
+
+
+def _explain(text: str, error: json.JSONDecodeError) -> str:
+    at = error.pos
+    if "trailing comma" in error.msg or text[at : at + 1] == "\\":
+        at += 1  # the comma, in Python 3.13 and later, or the backslash is fine; what follows isn't
+    if not error.msg.startswith("Invalid"):
+        at = _skip_space(text, at)
+    if error.msg.startswith("Unterminated") or at >= len(text):
+        return "unexpected end of JSON input"
+    if error.msg.startswith("Expecting value"):
+        for literal in _LITERALS:
+            if text[at] == literal[0]:
+                return _explain_literal(text, at, literal)
+    return f"invalid character {_show(text[at])} {_context(text, error.msg, at)}"
+
+
+def _context(text: str, message: str, at: int) -> str:
+    if message.startswith("Expecting ',' delimiter"):
+        return "after array element" if _is_in_array(text, at) else "after object key:value pair"
+    return next(
+        (said for begin, said in _CONTEXTS.items() if message.startswith(begin)), "looking for beginning of value"
+    )
+
+
+def _explain_literal(text: str, at: int, literal: str) -> str:
+    for offset, wanted in enumerate(literal):
+        if at + offset >= len(text):
+            break
+        if text[at + offset] != wanted:
+            return f"invalid character {_show(text[at + offset])} in literal {literal} (expecting {_show(wanted)})"
+    return "unexpected end of JSON input"
+
+
+def _is_in_array(text: str, end: int) -> bool:
+    """Whether the innermost bracket that is open at `end` is a square one."""
+    depth: list[str] = []
+    at = 0
+    while at < end:
+        if text[at] == '"' and (string := _STRING.match(text, at)) is not None:
+            at = string.end()
+            continue
+        if text[at] in "[{":
+            depth.append(text[at])
+        elif text[at] in "]}" and depth:
+            depth.pop()
+        at += 1
+    return bool(depth) and depth[-1] == "["
+
+
+def _skip_space(text: str, at: int) -> int:
+    while at < len(text) and text[at] in _SPACE:
+        at += 1
+    return at
