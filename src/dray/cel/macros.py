@@ -27,7 +27,7 @@ from dray.cel.ast import (
 
 ACCUMULATOR: Final = "@result"
 UNUSED: Final = "#unused"
-MAX_NODES: Final = 50_000
+MAX_NODES: Final = 30_000
 """No text of 10 KiB has as many nodes, unless macros that copy their target (`optMap`) are chained."""
 
 
