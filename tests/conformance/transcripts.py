@@ -10,6 +10,7 @@ import json
 import os
 import re
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -39,7 +40,7 @@ def iter_cases(paths: list[Path]) -> Iterator[Case]:
                 if exchange.get("setup"):
                     session.set_up(exchange)
                 else:
-                    yield Case(f"{number} {exchange['name']}", lambda exchange=exchange: session.check(exchange))
+                    yield Case(f"{number} {exchange['name']}", partial(session.check, exchange))
 
 
 class Session:
@@ -126,7 +127,9 @@ class Session:
                 if not isinstance(actual, list) or len(actual) != len(expected):
                     return [f"{path}: {json.dumps(actual)[:300]}, expected {json.dumps(expected)[:300]}"]
                 pairs = enumerate(zip(actual, expected, strict=True))
-                return [text for at, (mine, theirs) in pairs for text in self._differences(mine, theirs, f"{path}[{at}]")]
+                return [
+                    text for at, (mine, theirs) in pairs for text in self._differences(mine, theirs, f"{path}[{at}]")
+                ]
             case str():
                 return [] if self._same_text(actual, expected, path) else [f"{path}: {actual!r}, expected {expected!r}"]
             case _:

@@ -16,6 +16,16 @@ from dray.api.times import InvalidTime, canonical_time, format_micro_time, parse
 from dray.apiserver.schemas import Anything, ListOf, MapOf, Node, Scalar, Struct
 
 _RANGES: Final = {"int32": 1 << 31, "int64": 1 << 63}
+_ALWAYS_WRITTEN: Final = {
+    "PodCondition": ("lastProbeTime", "lastTransitionTime"),
+    "NodeCondition": ("lastHeartbeatTime", "lastTransitionTime"),
+    "NamespaceCondition": ("lastTransitionTime",),
+    "JobCondition": ("lastProbeTime", "lastTransitionTime"),
+    "ContainerStateRunning": ("startedAt",),
+    "ContainerStateTerminated": ("startedAt", "finishedAt"),
+}
+"""Times that Kubernetes writes as null when they are absent."""
+
 _GO_TYPES: Final = {"boolean": "bool", "number": "float64", "time": "v1.Time", "bytes": "[]uint8"}
 
 
@@ -42,6 +52,8 @@ def _fit_struct(value: Json, schema: Struct, path: str, unknown: list[str]) -> J
         fitted = _fit(member, field.type, place, schema.short_name, unknown)
         if fitted or field.required or not isinstance(fitted, dict | list) or isinstance(field.type, Struct | Anything):
             result[name] = fitted
+    for name in _ALWAYS_WRITTEN.get(schema.short_name, ()):
+        result.setdefault(name, None)
     return result
 
 

@@ -1,8 +1,9 @@
 """ResourceQuota admission: usage is written in the same commit as the object that uses it.
 
-The quota's `status.used` is a running total. Every commit that changes usage also writes the new total, on condition
-that the quota is still the one that was read; so two creates can't both take the last device. Writers of a namespace
-with quotas take turns, since they would only make each other start over.
+As in Kubernetes, a quota counts once its status says what is used so far; the quota controller writes that first
+count. From then on `status.used` is a running total: every commit that changes usage writes the new total, too, on
+condition that the quota is still the one that was read; so two creates can't both take the last device. Writers of a
+namespace with quotas take turns, since they would only make each other start over.
 """
 
 from __future__ import annotations
@@ -23,12 +24,11 @@ from dray.api.resourcequotas import ResourceQuota, view_resource_quota
 from dray.api.views import ResourceList
 from dray.apiserver import refusals
 from dray.apiserver.records import decode_stored, encode_stored
-from dray.apiserver.resources import ROWS, Row, find_row
-from dray.apiserver.usage import ClaimWorld, missing_amounts, quota_covers, usage_of
+from dray.apiserver.resources import Row
 from dray.runtime.clock import Clock
-from dray.store.errors import RevisionMismatch
 from dray.store.interface import Compare, Entry, Operation, Put, Store
 from dray.validation.quota import EXTENDED_RESOURCE_CLAIM_ANNOTATION, extended_resources
+from dray.validation.usage import ClaimWorld, object_usage, quota_covers, unstated_amounts
 
 _QUOTA_PREFIX: Final = "/registry/core/resourcequotas/"
 _CLASS_PREFIX: Final = f"/registry/{RESOURCE_GROUP}/deviceclasses/"
@@ -73,50 +73,20 @@ class Quotas:
 
         `seen` holds entries that are newer than what the store shows, learnt from a failed commit.
         """
-        if not await self.has_quotas(namespace) or (row.kind == "ResourceQuota" and old is not None):
-            return [], []
         compares: list[Compare] = []
         operations: list[Operation] = []
+        if not await self.has_quotas(namespace) or (row.kind == "ResourceQuota" and old is not None):
+            return compares, operations
         for quota in await self._quotas(namespace, seen):
-            names = quota.view.spec.hard
-            world = await self._world(names, new or old or {})
-            before = self._counted(quota.view, row, old, world)
-            after = self._counted(quota.view, row, new, world)
-            delta = {
-                name: after.get(name, Quantity.ZERO) - before.get(name, Quantity.ZERO)
-                for name in names
-                if after.get(name, Quantity.ZERO) != before.get(name, Quantity.ZERO)
-            }
-            if old is None and new is not None and quota_covers(quota.view, row, new):
-                self._check_stated(quota.view, row, new)
+            delta = await self._delta(quota.view, row, new, old)
             if not delta:
                 continue
-            used = await self._used(quota, namespace)
-            self._check_limits(quota.view, used, delta, row, new)
-            total = {name: used[name] + delta.get(name, Quantity.ZERO) for name in names}
+            used = quota.view.status.used
+            self._check(quota.view, delta, row, new)
+            total = {name: used[name] + delta.get(name, Quantity.ZERO) for name in used}
             compares.append(Compare(quota.entry.key, quota.entry.mod_revision))
-            operations.append(Put(quota.entry.key, _with_status(quota, total)))
+            operations.append(Put(quota.entry.key, _with_used(quota, total)))
         return compares, operations
-
-    async def recalculate(self, namespace: str, name: str) -> None:
-        """Count everything there is, after a quota was made or changed."""
-        key = f"{_QUOTA_PREFIX}{namespace}/{name}"
-        async with self.turn(namespace):
-            # Twice: creates that were judged before the quota was visible are committed before the first write is,
-            # so the second count sees them.
-            for _ in range(2):
-                entry = await self._store.get(key)
-                if entry is None:
-                    return
-                quota = _read(entry)
-                total = await self._count(quota.view, namespace)
-                value = _with_status(quota, total)
-                if value == entry.value:
-                    continue
-                try:
-                    await self._store.put(key, value, expected=entry.mod_revision)
-                except RevisionMismatch:  # someone changed the quota, and counts anew
-                    return
 
     async def _quotas(self, namespace: str, seen: dict[str, Entry | None]) -> list[_Stored]:
         entries = (await self._store.range(f"{_QUOTA_PREFIX}{namespace}/")).entries
@@ -128,51 +98,47 @@ class Quotas:
                 known[key] = entry
         return [_read(entry) for entry in known.values()]
 
-    def _counted(self, quota: ResourceQuota, row: Row, obj: Json | None, world: ClaimWorld) -> ResourceList:
-        if obj is None or not quota_covers(quota, row, obj):
+    async def _delta(self, quota: ResourceQuota, row: Row, new: Json | None, old: Json | None) -> ResourceList:
+        names = quota.status.hard
+        if not names:
             return {}
-        return usage_of(row, obj, world)
+        world = await self._world(names, new or old or {})
+        before, after = (self._usage(quota, row, obj, world) for obj in (old, new))
+        return {
+            name: after.get(name, Quantity.ZERO) - before.get(name, Quantity.ZERO)
+            for name in names
+            if after.get(name, Quantity.ZERO) != before.get(name, Quantity.ZERO)
+        }
 
-    def _check_stated(self, quota: ResourceQuota, row: Row, obj: Json) -> None:
-        missing = missing_amounts(quota.spec.hard, row, obj)
-        if missing:
-            said = "; ".join(f"{name} for: {','.join(who)}" for name, who in sorted(missing.items()))
-            text = f"failed quota: {quota.metadata.name}: must specify {said}"
-            raise refusals.forbidden(row, obj["metadata"].get("name", ""), text)
+    def _usage(self, quota: ResourceQuota, row: Row, obj: Json | None, world: ClaimWorld) -> ResourceList:
+        resource = row.resource(row.storage_version)
+        if obj is None or not quota_covers(quota, resource, obj):
+            return {}
+        return object_usage(resource, obj, world)
 
-    def _check_limits(
-        self, quota: ResourceQuota, used: ResourceList, delta: ResourceList, row: Row, new: Json | None
-    ) -> None:
-        hard = quota.spec.hard
+    def _check(self, quota: ResourceQuota, delta: ResourceList, row: Row, new: Json | None) -> None:
+        hard, used = quota.status.hard, quota.status.used
+        name = (new or {}).get("metadata", {}).get("name", "")
+        title = quota.metadata.name
+        unknown = sorted(resource for resource in delta if resource not in used)
+        if unknown:
+            raise refusals.forbidden(row, name, f"status unknown for quota: {title}, resources: {','.join(unknown)}")
+        if new is not None:
+            unstated = unstated_amounts(hard, row.resource(row.storage_version), new)
+            if unstated:
+                said = "; ".join(f"{resource} for: {','.join(who)}" for resource, who in sorted(unstated.items()))
+                raise refusals.forbidden(row, name, f"failed quota: {title}: must specify {said}")
         exceeded = sorted(
-            name for name, amount in delta.items() if amount > Quantity.ZERO and used[name] + amount > hard[name]
+            resource
+            for resource, amount in delta.items()
+            if amount > Quantity.ZERO and used[resource] + amount > hard[resource]
         )
         if exceeded:
-            parts = (
-                ("requested", delta),
-                ("used", used),
-                ("limited", hard),
+            said = ", ".join(
+                f"{what}: {','.join(f'{resource}={amounts[resource]}' for resource in exceeded)}"
+                for what, amounts in (("requested", delta), ("used", used), ("limited", hard))
             )
-            said = ", ".join(f"{what}: {_listed(amounts, exceeded)}" for what, amounts in parts)
-            name = (new or {}).get("metadata", {}).get("name", "")
-            raise refusals.forbidden(row, name, f"exceeded quota: {quota.metadata.name}, {said}")
-
-    async def _used(self, quota: _Stored, namespace: str) -> ResourceList:
-        used = quota.view.status.used
-        if all(name in used for name in quota.view.spec.hard):
-            return used
-        return await self._count(quota.view, namespace)
-
-    async def _count(self, quota: ResourceQuota, namespace: str) -> ResourceList:
-        total = dict.fromkeys(quota.spec.hard, Quantity.ZERO)
-        for row in _counted_rows(quota.spec.hard):
-            for entry in (await self._store.range(row.range_prefix(namespace))).entries:
-                obj = decode_stored(entry.value, entry.mod_revision)
-                world = await self._world(quota.spec.hard, obj)
-                for name, amount in self._counted(quota, row, obj, world).items():
-                    if name in total:
-                        total[name] += amount
-        return total
+            raise refusals.forbidden(row, name, f"exceeded quota: {title}, {said}")
 
     async def _world(self, names: Iterable[str], obj: Json) -> ClaimWorld:
         """Classes and pods matter only to quotas on extended resources."""
@@ -189,8 +155,8 @@ class Quotas:
                 entry = await self._store.get(f"{_POD_PREFIX}{namespace}/{owner.get('name', '')}")
                 if entry is not None:
                     pods[(namespace, owner["name"])] = view_pod(decode_stored(entry.value, 0))
-            for entry in (await self._store.range(f"{_CLAIM_PREFIX}{namespace}/")).entries:
-                claims.append(decode_as(ResourceClaim, entry.value))
+            entries = (await self._store.range(f"{_CLAIM_PREFIX}{namespace}/")).entries
+            claims = [decode_as(ResourceClaim, entry.value) for entry in entries]
 
         def owned(namespace: str, uid: str) -> list[ResourceClaim]:
             return [
@@ -201,10 +167,10 @@ class Quotas:
             ]
 
         return ClaimWorld(
+            self._clock.now(),
             extended_resources(classes),
             lambda namespace, name: pods.get((namespace, name)),
             owned,
-            self._clock.now(),
             self._gates,
         )
 
@@ -214,26 +180,7 @@ def _read(entry: Entry) -> _Stored:
     return _Stored(entry, obj, view_resource_quota(obj))
 
 
-def _with_status(quota: _Stored, used: ResourceList) -> bytes:
-    hard = {name: str(amount) for name, amount in quota.view.spec.hard.items()}
-    status: Json = {"hard": hard, "used": {name: str(used[name]) for name in hard}}
-    row = find_row("", "v1", "resourcequotas")
-    assert row is not None
-    return encode_stored({**quota.obj, "status": status}, row.kind, row.storage_api_version)
-
-
-def _counted_rows(names: Iterable[str]) -> list[Row]:
-    """The resources that a quota with these names counts."""
-    rows = []
-    for row in ROWS:
-        if not row.namespaced or row.stored_as:
-            continue
-        own = {f"count/{row.group_resource}", row.plural if not row.group else ""}
-        broad = row.kind in ("Pod", "ResourceClaim")
-        if any(name in own or (broad and not name.startswith("count/")) for name in names):
-            rows.append(row)
-    return rows
-
-
-def _listed(amounts: ResourceList, names: list[str]) -> str:
-    return ",".join(f"{name}={amounts[name]}" for name in names)
+def _with_used(quota: _Stored, used: ResourceList) -> bytes:
+    amounts = {name: str(amount) for name, amount in used.items()}
+    status = {**quota.obj.get("status", {}), "used": amounts}
+    return encode_stored({**quota.obj, "status": status}, "ResourceQuota", "v1")

@@ -114,8 +114,8 @@ class Registry:
                 if generated and attempt < _GENERATED_NAMES:
                     continue
                 raise refusals.already_exists(target.row, name, generated=generated) from None
-            if not options.dry_run:
-                await self._follow_up(target.row, record)
+            if target.row.kind == "Namespace" and not options.dry_run:
+                await populate_namespace(self, name)
             return Written(record, [*warnings, *verdict.warnings], created=True)
         raise AssertionError("the last attempt returns or raises")
 
@@ -221,19 +221,8 @@ class Registry:
                 else:
                     entry = error.current
                 continue
-            if row.kind == "ResourceQuota" and not options.dry_run and not target.subresource:
-                await self._follow_up(row, record)
             return Written(record, list(verdict.warnings))
         raise refusals.conflict(row, target.name)
-
-    async def _follow_up(self, row: Row, record: Record) -> None:
-        """What the server itself does after a write, before it answers."""
-        metadata = record.obj["metadata"]
-        match row.kind:
-            case "Namespace":
-                await populate_namespace(self, metadata["name"])
-            case "ResourceQuota":
-                await self.admission.quotas.recalculate(metadata["namespace"], metadata["name"])
 
     def _judge(self, target: Target) -> Callable[[Any, Record, WriteContext], Verdict]:
         strategy = target.row.strategy

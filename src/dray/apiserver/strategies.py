@@ -112,7 +112,9 @@ def _nothing(*_: object) -> None:
 
 
 def read_meta(obj: Json) -> ObjectMeta:
-    return msgspec.convert(obj["metadata"], ObjectMeta)
+    """The metadata to judge; who manages which field is not judged."""
+    metadata = {name: value for name, value in obj["metadata"].items() if name != "managedFields"}
+    return msgspec.convert(metadata, ObjectMeta)
 
 
 def generate_name(prefix: str, suffix: str) -> str:
