@@ -72,11 +72,15 @@ def make_text(random_: random.Random) -> str:
 
 def try_text(text: str, environment: Environment) -> bool:
     """Whether the text is an expression. Any error but a compile error gets out."""
+    problem: CompileError | None = None
     try:
         checked = check(parse(text), environment)
         validate(checked)
     except CompileError as error:
-        return not str(error)
+        problem = error
+    if problem is not None:
+        assert problem.message in str(problem)
+        return False
     least, most = estimate(checked, environment)
     assert least >= 0
     assert most < 2**64
