@@ -45,7 +45,12 @@ class Finding(NamedTuple):
     reason: str
 
     def __str__(self) -> str:
-        return ": ".join(filter(None, (f"{self.source}:{self.line}", self.subject, self.field, self.reason)))
+        return ": ".join(filter(None, (f"{self.source}:{self.line}", self.subject, self.field, _one_line(self.reason))))
+
+
+def _one_line(reason: str) -> str:
+    """Without the picture of the place that errors of expressions draw."""
+    return " ".join(line.strip() for line in reason.splitlines() if not line.startswith(" |"))
 
 
 class Checked(NamedTuple):

@@ -70,6 +70,10 @@ class ManifestObject:
         return msgspec.json.encode(self.value) if self.prefix else self.document.text
 
     def line_of(self, path: exact.Path = ()) -> int:
+        is_flat = self.kind == "ResourceSlice" and self.api_version.endswith(("v1beta1", "v1alpha3"))
+        if is_flat and path[:2] == ("spec", "devices") and path[3:4] not in ((), ("name",), ("basic",)):
+            # Kubernetes reports some problems of devices with the path of v1, whatever the version.
+            path = (*path[:3], "basic", *path[3:])
         return self.document.line_of((*self.prefix, *path))
 
     def __str__(self) -> str:

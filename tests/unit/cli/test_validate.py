@@ -69,6 +69,33 @@ def test_wrong_types_are_explained(manifest: Any) -> None:
     )
 
 
+def test_a_bad_expression_takes_one_line(manifest: Any) -> None:
+    text = CLAIM + "        selectors: [{cel: {expression: 'device.driver =='}}]\n"
+    (line,) = validate(manifest(text)).stdout.splitlines()
+    assert "spec.devices.requests[0].exactly.selectors[0].cel.expression: Invalid value" in line
+    assert "Syntax error" in line
+
+
+def test_problems_of_devices_have_their_line_in_v1beta1_too(manifest: Any) -> None:
+    text = """\
+apiVersion: resource.k8s.io/v1beta1
+kind: ResourceSlice
+metadata: {name: s}
+spec:
+  driver: d.example.com
+  nodeName: node-1
+  pool: {name: p, generation: 1, resourceSliceCount: 1}
+  devices:
+  - name: gpu
+    basic:
+      attributes:
+        two: {int: 1, string: x}
+        bad name: {int: 1}
+"""
+    lines = validate(manifest(text)).stdout.splitlines()
+    assert sorted(line.partition(".yaml:")[2].partition(":")[0] for line in lines) == ["11", "12"]
+
+
 def test_unknown_fields_are_problems(manifest: Any) -> None:
     expect_problems(
         validate(manifest(CLAIM + "  device: {}\n")),
