@@ -39,9 +39,12 @@ def written(value: T) -> T:
 
 
 class _Nil(tuple[Any, ...]):
-    """The type of `NIL`; there is one instance."""
+    """The type of `NIL`; there is one instance, also after copying and pickling."""
 
     __slots__ = ()
+
+    def __reduce__(self) -> str:
+        return "NIL"
 
 
 NIL: Final[tuple[Any, ...]] = _Nil()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import pickle
 from typing import Any
 
 import msgspec
@@ -240,6 +242,11 @@ def test_an_absent_list_of_requests_is_null_and_an_empty_one_empty() -> None:
     assert to_json(absent)["spec"] == {"devices": {"requests": None}}
     assert to_json(empty)["spec"] == {"devices": {"requests": []}}
     assert absent == empty
+
+
+def test_a_copy_is_written_like_the_original() -> None:
+    claim = ResourceClaim()
+    assert encode(copy.deepcopy(claim)) == encode(pickle.loads(pickle.dumps(claim))) == encode(claim)
 
 
 def test_an_empty_list_attribute_is_known_but_not_written() -> None:
