@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
+import ssl
+import sys
 import tempfile
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Protocol
 
 import httpx
+import yaml
 
 from dray.apiserver.dispatch import Api
 from dray.apiserver.local import LocalClient
@@ -83,7 +88,81 @@ class InProcess:
             for task in self._tasks:
                 if task.done():
                     task.result()
-            now = self._store.revision
+            now = self._store.current_revision
             is_quiet = self._controllers.is_idle and self._scheduler.is_idle and now == revision
             quiet = quiet + 1 if is_quiet else 0
             revision = now
+
+
+class SeparateProcesses:
+    """`dray apiserver`, `dray controllers` and `dray scheduler`, talking HTTPS."""
+
+    is_really_settled = False
+
+    async def start(self) -> None:
+        self._directory = tempfile.TemporaryDirectory(prefix="dray-lifecycle-")
+        root = Path(self._directory.name)
+        self._processes = [await _spawn("apiserver", "--data-dir", str(root), "--port", "0", "--memory")]
+        kubeconfig = root / "admin.kubeconfig"
+        await _until(kubeconfig.exists)
+        self._processes += [
+            await _spawn(name, "--kubeconfig", str(root / "kubeconfigs" / f"{name}.kubeconfig"))
+            for name in ("controllers", "scheduler")
+        ]
+        self._client = _admin(kubeconfig)
+        await _until_async(self._is_up)
+
+    async def _is_up(self) -> bool:
+        try:
+            return (await self._client.get("/readyz")).status_code == 200
+        except httpx.TransportError:
+            return False
+
+    async def stop(self) -> None:
+        await self._client.aclose()
+        for process in reversed(self._processes):
+            process.terminate()
+        await asyncio.gather(*(process.wait() for process in self._processes))
+        self._directory.cleanup()
+
+    async def request(self, method: str, path: str, body: Json | None, content_type: str) -> Json:
+        headers = {"content-type": content_type or "application/json", "accept": "application/json"}
+        content = b"" if body is None else json.dumps(body).encode()
+        response = await self._client.request(method, path, content=content, headers=headers)
+        assert response.status_code < 300, response.text
+        answer: Json = response.json()
+        return answer
+
+    async def wait_settled(self) -> None:
+        """Nobody outside can know; the caller compares until it fits or time is up."""
+
+
+async def _spawn(*arguments: str) -> asyncio.subprocess.Process:
+    return await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "dray", *arguments, stdout=asyncio.subprocess.DEVNULL
+    )
+
+
+def _admin(kubeconfig: Path) -> httpx.AsyncClient:
+    config = yaml.safe_load(kubeconfig.read_text())
+    cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
+    authority = base64.b64decode(cluster["certificate-authority-data"]).decode()
+    return httpx.AsyncClient(
+        base_url=cluster["server"],
+        verify=ssl.create_default_context(cadata=authority),
+        headers={"authorization": f"Bearer {user['token']}"},
+        timeout=30,
+    )
+
+
+async def _until(condition: Callable[[], bool], seconds: float = 30.0) -> None:
+    async def ask() -> bool:
+        return condition()
+
+    await _until_async(ask, seconds)
+
+
+async def _until_async(condition: Callable[[], Awaitable[bool]], seconds: float = 30.0) -> None:
+    async with asyncio.timeout(seconds):
+        while not await condition():  # noqa: ASYNC110 - another process can't set an event
+            await asyncio.sleep(0.05)

@@ -10,6 +10,7 @@ import asyncio
 import os
 import re
 from collections.abc import Coroutine, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,22 +24,24 @@ Json = dict[str, Any]
 
 def iter_cases(paths: list[Path]) -> Iterator[Case]:
     for path in iter_files(paths):
-        situations: list[Json] = load_json(path)
         plane = SeparateProcesses() if os.environ.get("DRAY_LIFECYCLE") == "processes" else InProcess()
-        loop = asyncio.new_event_loop()
-        try:
-            loop.run_until_complete(plane.start())
-            for situation in situations:
-                yield Case(situation["title"], lambda s=situation: loop.run_until_complete(_play(plane, s)))  # type: ignore[misc]
-        finally:
-            loop.run_until_complete(plane.stop())
-            loop.close()
+        with asyncio.Runner() as runner:
+            try:
+                runner.run(plane.start())
+                for situation in load_json(path):
+                    yield Case(situation["title"], partial(_run, runner, plane, situation))
+            finally:
+                runner.run(plane.stop())
+
+
+def _run(runner: asyncio.Runner, plane: ControlPlane, situation: Json) -> str | None:
+    return runner.run(_play(plane, situation))
 
 
 async def _play(plane: ControlPlane, situation: Json) -> str | None:
     for step in situation["steps"]:
         await plane.request(step["method"], step["path"], step.get("body"), step.get("contentType", ""))
-    namespace = _namespace(situation["steps"][-1]["path"])
+    namespace = _namespace(situation)
     wanted = _expected(situation)
     difference: str | None = "nothing was compared"
     deadline = asyncio.get_running_loop().time() + SETTLE_SECONDS
@@ -53,9 +56,12 @@ async def _play(plane: ControlPlane, situation: Json) -> str | None:
     return difference
 
 
-def _namespace(path: str) -> str:
-    found = re.search(r"/namespaces/([^/?]+)", path)
-    assert found is not None, path
+def _namespace(situation: Json) -> str:
+    """Of the claims that are expected; without any, of the last step."""
+    for claim in situation["claims"]:
+        return str(claim["metadata"]["namespace"])
+    found = re.search(r"/namespaces/([^/?]+)", situation["steps"][-1]["path"])
+    assert found is not None, situation["title"]
     return found[1]
 
 
@@ -86,7 +92,10 @@ def _expected(situation: Json) -> Json:
         "pods": sorted((_pod(pod) for pod in situation["pods"]), key=str),
         "claims": sorted((_claim(claim, {}) for claim in situation["claims"]), key=str),
         "events": sorted(
-            {_event(e["type"], e["reason"], dict(zip(("kind", "name"), e["object"].split(), strict=True))) for e in events}
+            {
+                _event(e["type"], e["reason"], dict(zip(("kind", "name"), e["object"].split(), strict=True)))
+                for e in events
+            }
         ),
     }
 
