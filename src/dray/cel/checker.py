@@ -60,6 +60,9 @@ _LITERAL_TYPES: Final[dict[type, Type]] = {
 _LOGIC: Final = {"_&&_": Reference(overload_ids=("logical_and",)), "_||_": Reference(overload_ids=("logical_or",))}
 _OPTIONAL_SELECT: Final = Reference(overload_ids=("select_optional_field",))
 
+_MAX_TYPE_DEPTH: Final = 300
+"""More than a literal can have; only variables bound to nested literals, nested again, get beyond."""
+
 _Step: TypeAlias = "tuple[Callable[[_Checker, Any], None], Any]"
 
 
@@ -91,8 +94,7 @@ class _Checker:
         while stack:
             step, subject = stack.pop()
             step(self, subject)
-        settle = self._substitution.settle
-        types = {node_id: settle(type_) if type_.is_open else type_ for node_id, type_ in self._types.items()}
+        types = self._substitution.settle_all(self._types)
         return Checked(self._parsed, self._rebuild(root), types, self._references)
 
     def _enter(self, node: Expr) -> None:
@@ -213,7 +215,7 @@ class _Checker:
             shown = [str(substitution.settle(argument)) for argument in arguments]
             call = f"{shown[0]}.({', '.join(shown[1:])})" if member else f"({', '.join(shown)})"
             self._fail(node.id, f"found no matching overload for '{function.name}' applied to '{call}'")
-        self._types[node.id] = result
+        self._set_type(node, result)
         self._references[node.id] = Reference(overload_ids=tuple(matching))
 
     # Literals of lists, maps and messages
@@ -234,7 +236,7 @@ class _Checker:
         self._joined[node.id] = (self._join(self._joined[node.id][0], type_), None)
 
     def _leave_list(self, node: ListExpr) -> None:
-        self._types[node.id] = list_of(self._joined[node.id][0] or self._substitution.new_variable())
+        self._set_type(node, list_of(self._joined[node.id][0] or self._substitution.new_variable()))
 
     def _enter_map(self, node: MapExpr) -> None:
         self._joined[node.id] = (None, None)
@@ -261,7 +263,7 @@ class _Checker:
     def _leave_map(self, node: MapExpr) -> None:
         keys, values = self._joined[node.id]
         new_variable = self._substitution.new_variable
-        self._types[node.id] = map_of(keys or new_variable(), values or new_variable())
+        self._set_type(node, map_of(keys or new_variable(), values or new_variable()))
 
     def _join(self, previous: Type | None, current: Type) -> Type:
         """The type for both. Mixed literals become dyn here; a validator rejects them outside of `format`."""
@@ -361,6 +363,11 @@ class _Checker:
             self._fail_mismatch(node.id, expected, self._types[node.id])
 
     # Results
+
+    def _set_type(self, node: Expr, type_: Type) -> None:
+        if type_.depth > _MAX_TYPE_DEPTH:
+            self._fail(node.id, f"the type of this nests deeper than {_MAX_TYPE_DEPTH}")
+        self._types[node.id] = type_
 
     def _rebuild(self, root: Expr) -> Expr:
         """The tree with the resolved names in it."""

@@ -15,15 +15,22 @@ class Type:
     parameters: tuple[Type, ...] = ()
     is_open: bool = field(init=False, repr=False, compare=False)
     """Whether a type parameter occurs in it."""
+    depth: int = field(init=False, repr=False, compare=False)
+    """How deep its parameters nest."""
 
     def __post_init__(self) -> None:
-        is_open = self.kind == "parameter" or any(parameter.is_open for parameter in self.parameters)
+        is_open, depth = self.kind == "parameter", 0
+        for parameter in self.parameters:
+            is_open = is_open or parameter.is_open
+            depth = max(depth, parameter.depth + 1)
         object.__setattr__(self, "is_open", is_open)
+        object.__setattr__(self, "depth", depth)
 
     def __str__(self) -> str:
         if not self.parameters:
             return self.name
-        return f"{self.name}({', '.join(map(str, self.parameters))})"
+        # Not `map(str, ...)`: types nest, and what recurses through C has limits of its own.
+        return f"{self.name}({', '.join([parameter.__str__() for parameter in self.parameters])})"
 
 
 DYN: Final = Type("dyn", "dyn")

@@ -2,11 +2,14 @@
 
 This is cel-go's algorithm, order of questions included: an argument that fits several overloads binds the type
 variables in it at the first of them, and that shows in result types and in errors.
+
+Types nest, so these functions recurse, but only through Python: `all(map(...))` would recurse through C, whose limit
+nobody can raise.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from dray.cel.declarations import Overload
@@ -49,6 +52,25 @@ class Substitution:
     def settle(self, type_: Type) -> Type:
         """The type with all variables replaced, unbound ones by dyn."""
         return self._substitute(type_, unbound=DYN)
+
+    def settle_all(self, types: Mapping[int, Type]) -> dict[int, Type]:
+        """Settled types by the same keys. What types share, they share afterwards."""
+        settled: dict[int, Type] = {}
+        return {key: self._settle_shared(type_, settled) if type_.is_open else type_ for key, type_ in types.items()}
+
+    def _settle_shared(self, type_: Type, settled: dict[int, Type]) -> Type:
+        if not type_.is_open:
+            return type_
+        found = settled.get(id(type_))
+        if found is None:
+            if type_.kind == "parameter":
+                bound = self._bound.get(type_.name)
+                found = DYN if bound is None else self._settle_shared(bound, settled)
+            else:
+                parameters = [self._settle_shared(parameter, settled) for parameter in type_.parameters]
+                found = Type(type_.kind, type_.name, tuple(parameters))
+            settled[id(type_)] = found
+        return found
 
     def _instantiate(self, overload: Overload) -> tuple[Sequence[Type], Type]:
         """Parameters and result of an overload, with new variables in place of its type parameters."""
@@ -111,11 +133,12 @@ class Substitution:
             return False
         if source.kind == "type":
             return True
-        return (
-            source.name == target.name
-            and len(source.parameters) == len(target.parameters)
-            and all(map(self._assign, source.parameters, target.parameters))
-        )
+        if source.name != target.name or len(source.parameters) != len(target.parameters):
+            return False
+        for inner_source, inner_target in zip(source.parameters, target.parameters, strict=True):
+            if not self._assign(inner_source, inner_target):
+                return False
+        return True
 
     def _stands_for(self, type_: Type, variable: Type) -> tuple[bool, bool]:
         """Whether `variable` may stand for `type_`, and whether it was known before what it stands for."""
@@ -147,7 +170,10 @@ class Substitution:
             return bound is None or self._is_free_of(variable, bound)
         if type_.kind == "type":
             return True
-        return all(self._is_free_of(variable, parameter) for parameter in type_.parameters)
+        for parameter in type_.parameters:  # noqa: SIM110 - see the top
+            if not self._is_free_of(variable, parameter):
+                return False
+        return True
 
 
 _WILDCARDS: Final = frozenset(("dyn", "any", "error"))
@@ -179,12 +205,12 @@ def same(left: Type, right: Type) -> bool:
     if left is right:
         return True
     left, right = unwrap(left), unwrap(right)
-    return (
-        left.kind == right.kind
-        and left.name == right.name
-        and len(left.parameters) == len(right.parameters)
-        and all(map(same, left.parameters, right.parameters))
-    )
+    if left.kind != right.kind or left.name != right.name or len(left.parameters) != len(right.parameters):
+        return False
+    for inner_left, inner_right in zip(left.parameters, right.parameters, strict=True):
+        if not same(inner_left, inner_right):
+            return False
+    return True
 
 
 def most_general(left: Type, right: Type) -> Type:
@@ -198,13 +224,14 @@ def _is_equal_or_less_specific(left: Type, right: Type) -> bool:
         return False
     if left.kind == "type":
         return True
-    if left.kind in ("list", "map", "opaque"):
-        return (
-            left.name == right.name
-            and len(left.parameters) == len(right.parameters)
-            and all(map(_is_equal_or_less_specific, left.parameters, right.parameters))
-        )
-    return same(left, right)
+    if left.kind not in ("list", "map", "opaque"):
+        return same(left, right)
+    if left.name != right.name or len(left.parameters) != len(right.parameters):
+        return False
+    for inner_left, inner_right in zip(left.parameters, right.parameters, strict=True):
+        if not _is_equal_or_less_specific(inner_left, inner_right):
+            return False
+    return True
 
 
 def _rename(type_: Type, names: dict[str, Type]) -> Type:

@@ -196,3 +196,9 @@ def test_variables_of_any_type() -> None:
     environment = generic_environment({"n": NULL, "l": list_of(INT), "t": Type("wrapper", "wrapper", (INT,))})
     assert type_of("l[0] + t", environment) == "int"
     assert type_of("t == null || n == null", environment) == "bool"
+
+
+def test_types_that_only_nested_variables_make_so_deep_are_refused() -> None:
+    opening, closing = "[" * 200, "]" * 200
+    text = f"cel.bind(a, {opening}1{closing}, {opening}a{closing})"
+    assert "nests deeper than" in str(error_of(text))
