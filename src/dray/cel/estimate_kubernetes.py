@@ -163,6 +163,8 @@ def _equals(_: str, target: Operand | None, args: Sequence[Operand], environment
     match left.type.name:
         case "net.IP" | "net.CIDR" | "kubernetes.Quantity" | "kubernetes.Semver":
             return Rule(ONE)
+        case name if name.startswith("kubernetes.authorization."):
+            return Rule(ONE)
         case "kubernetes.NamedFormat":
             return Rule(scaled((1, _FORMAT_NAME), TRAVERSAL))
         case "kubernetes.URL":

@@ -263,7 +263,7 @@ def _build_map(*, entries: bool) -> Expander:
 
 
 def _bind(make: Maker, target: Expr, args: tuple[Expr, ...]) -> Expr | None:
-    if not isinstance(target, Ident) or target.name not in ("cel", ".cel"):
+    if not isinstance(target, Ident) or target.name != "cel":
         return None
     name = _variable(make, args[0], "cel.bind() variable names must be simple identifiers")
     return make.bind(name, args[1], args[2])
