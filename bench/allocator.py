@@ -10,7 +10,6 @@ Run: python bench/allocator.py [NAME...]
 from __future__ import annotations
 
 import gc
-import json
 import sys
 import time
 from collections.abc import Callable
@@ -19,12 +18,13 @@ from statistics import median
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from tests.conformance import allocator as scenarios
+from tests.conformance.runner import default_data, iter_files, load_json
+
 from dray.allocator.index import Index
 from dray.api.claims import ResourceClaim
 from dray.api.meta import Json
 from dray.cel import program as cel_program
-from tests.conformance import allocator as scenarios
-from tests.conformance.runner import default_data, iter_files, load_json
 
 COLD_RUNS = 5
 

@@ -29,7 +29,8 @@ class CapacityProblem(Exception):
 class Need:
     """What one allocation consumes of a device, for each of its capacities."""
 
-    consumed: Mapping[str, Quantity]
+    consumed: dict[str, Quantity]
+    """Goes into results as it is: nobody changes it."""
     fits: bool
     """Whether an otherwise unused device has that much, and the policies allow it."""
     amounts: tuple[tuple[str, int, int], ...]
@@ -37,7 +38,10 @@ class Need:
 
     def fits_beside(self, used: Mapping[str, int]) -> bool:
         """Whether it still fits when so much of the device is consumed already."""
-        return self.fits and all(amount + used.get(name, 0) <= limit for name, amount, limit in self.amounts)
+        for name, amount, limit in self.amounts:
+            if amount + used.get(name, 0) > limit:
+                return False
+        return self.fits
 
 
 def find_need(

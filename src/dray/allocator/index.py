@@ -13,6 +13,7 @@ from typing import Final
 
 from dray.allocator.compiler import Compiler
 from dray.allocator.errors import AllocationError, InvalidPools
+from dray.allocator.frames import Stopped
 from dray.allocator.groups import Grouping, GroupKey, NodeGroup
 from dray.allocator.inventory import Inventory, Reach, Touched
 from dray.allocator.layers import Layered
@@ -20,7 +21,7 @@ from dray.allocator.nodes import OPTIONAL_NODE_OPERATIONS, NodeFacts
 from dray.allocator.pools import Pool
 from dray.allocator.program import Program
 from dray.allocator.results import MakeID, Recipe, make_recipe, make_results
-from dray.allocator.search import Limits, Stopped, find_solution
+from dray.allocator.search import Limits, find_solution
 from dray.allocator.shapes import Occupancy, View, find_occupancy
 from dray.allocator.situation import Situation
 from dray.allocator.state import AllocatedState, Usage

@@ -29,13 +29,8 @@ class Outlook:
     def __init__(self, table: Table, situation: Situation) -> None:
         self._table: Final = table
         self._situation: Final = situation
-        self._risky: Final = self._find_risky() if table.can_fail else [False] * (len(table.slots) + 1)
-
-    # Where errors may be met
-
-    def is_risky(self, slot: int) -> bool:
-        """Whether this slot or a later one may end in an error."""
-        return self._risky[slot]
+        self.risky: Final = self._find_risky() if table.can_fail else [False] * (len(table.slots) + 1)
+        """Whether a slot or a later one may end in an error."""
 
     def _find_risky(self) -> list[bool]:
         risky = [False] * (len(self._table.slots) + 1)
@@ -51,14 +46,15 @@ class Outlook:
             column.failed & option.usable & looked_at for _, column in option.columns
         )
 
-    # Whether there is hope
-
     def narrow(self, option: Option, remaining: int, candidates: int, state: State) -> int:
         """Those of the candidates with which everything that is still open may be found; 0 if there is no hope."""
-        slot = self._table.slots[option.slot]
-        here = Want(option, remaining, candidates)
-        open_slots: list[Wants] = [[here]]
-        for later in self._table.slots[slot.number + 1 :]:
+        table = self._table
+        slot = table.slots[option.slot]
+        is_last = slot.number + 1 == len(table.slots)
+        if is_last and not option.columns and not candidates & (table.drawing | table.shareable):
+            return candidates
+        open_slots: list[Wants] = [[Want(option, remaining, candidates)]]
+        for later in table.slots[slot.number + 1 :]:
             wants = self._wants(later, state, same_claim=later.claim == slot.claim)
             if not wants:
                 return 0
@@ -176,7 +172,9 @@ class Outlook:
         most = 0
         for bucket, needed in least.items():
             left = state.buckets[bucket].left
-            most += min([members[bucket], *(left[counter] // amount for counter, amount in needed.items() if amount > 0)])
+            most += min(
+                [members[bucket], *(left[counter] // amount for counter, amount in needed.items() if amount > 0)]
+            )
         return most
 
     def _has_distinct(self, slot: Slot, open_slots: list[Wants], state: State) -> bool:
@@ -198,7 +196,7 @@ class Outlook:
 
 
 def _viable_elements(number: int, bound: int, slots: list[Wants]) -> list[int]:
-    """The elements of which every slot has enough devices. `bound`: those that all devices so far have, 0 if none yet."""
+    """The elements of which every slot has enough devices; `bound` are those that all devices so far have, if any."""
     columns: list[list[tuple[Want, AttributeColumn | None]]] = [
         [(want, dict(want.option.columns).get(number)) for want in wants] for wants in slots
     ]

@@ -13,14 +13,13 @@ from dray.allocator.errors import NodeSelectionFailed
 from dray.allocator.inventory import Reach
 from dray.allocator.program import ClaimProgram
 from dray.allocator.requests import Alternative
-from dray.allocator.search import Pick, Solution
+from dray.allocator.search import Solution
 from dray.allocator.tables import Table
 from dray.api.claims import (
     AllocationResult,
     DeviceAllocationConfiguration,
     DeviceAllocationResult,
     DeviceRequestAllocationResult,
-    DeviceToleration,
 )
 from dray.api.features import FeatureGates
 from dray.api.nodeselectors import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
@@ -31,13 +30,11 @@ MakeID = Callable[[], str]
 
 
 class DeviceRecipe(NamedTuple):
-    request: str
+    alternative: Alternative
     pool: int
     position: int
-    admin: bool | None
-    tolerations: tuple[DeviceToleration, ...]
-    shared: bool
-    consumed: dict[str, Quantity]
+    consumed: dict[str, Quantity] | None
+    """None for a device that isn't shared."""
 
 
 class ClaimRecipe(NamedTuple):
@@ -51,37 +48,28 @@ class Recipe:
 
 
 def make_recipe(table: Table, solution: Solution) -> Recipe:
-    picks: list[list[Pick]] = [[] for _ in table.program.claims]
+    devices: list[list[DeviceRecipe]] = [[] for _ in table.program.claims]
     chosen = {slot.number: slot.options[0].alternative for slot in table.slots if slot.options}
-    for pick in solution:
-        picks[table.slots[pick.option.slot].claim].append(pick)
-        chosen[pick.option.slot] = pick.option.alternative
+    for option, position in solution:
+        alternative = option.alternative
+        consumed: dict[str, Quantity] | None = None
+        if table.shareable >> position & 1:
+            need = table.need(option.profile, position)
+            consumed = need.consumed if need is not None else {}
+        pool, place = table.locate(position)
+        devices[table.slots[option.slot].claim].append(DeviceRecipe(alternative, pool, place, consumed))
+        chosen[option.slot] = alternative
     recipes: list[ClaimRecipe] = []
     for number, program in enumerate(table.program.claims):
         alternatives = [chosen[slot.number] for slot in table.slots if slot.claim == number]
-        devices = tuple(_device_recipe(table, pick) for pick in picks[number])
-        recipes.append(ClaimRecipe(devices, _configuration(program, alternatives)))
+        recipes.append(ClaimRecipe(tuple(devices[number]), _configuration(program, alternatives)))
     return Recipe(tuple(recipes))
-
-
-def _device_recipe(table: Table, pick: Pick) -> DeviceRecipe:
-    alternative = pick.option.alternative
-    shared = bool(table.shareable >> pick.position & 1)
-    need = alternative.need(table.view, table.classes[pick.position]) if shared else None
-    pool, position = table.locate(pick.position)
-    return DeviceRecipe(
-        alternative.full_name,
-        pool,
-        position,
-        True if alternative.admin else None,
-        alternative.tolerations,
-        shared,
-        dict(need.consumed) if need is not None else {},
-    )
 
 
 def _configuration(program: ClaimProgram, chosen: Sequence[Alternative]) -> tuple[DeviceAllocationConfiguration, ...]:
     """First the classes' in the order of their first use, then the claim's own that concern a request as chosen."""
+    if not program.spec.devices.config and not any(alternative.device_class.spec.config for alternative in chosen):
+        return ()
     users: dict[str, list[Alternative]] = {}
     for alternative in chosen:
         users.setdefault(alternative.device_class.metadata.name, []).append(alternative)
@@ -124,20 +112,31 @@ def make_results(recipe: Recipe, reach: Reach, gates: FeatureGates, make_id: Mak
 
 
 def _result(recipe: DeviceRecipe, reach: Reach, binding: bool, make_id: MakeID) -> DeviceRequestAllocationResult:
-    pool = reach.pools[recipe.pool].pool
-    device = pool.devices[recipe.position]
+    alternative, pool_number, position, consumed = recipe
+    pool = reach.pools[pool_number].pool
+    device = pool.devices[position]
+    skipped = pool.slice_of(position).spec.skip_node_operations
+    if consumed is None and not skipped and not (device.binding_conditions or device.binding_failure_conditions):
+        return DeviceRequestAllocationResult(
+            request=alternative.full_name,
+            driver=pool.id.driver,
+            pool=pool.id.pool,
+            device=device.name,
+            admin_access=alternative.admin or None,
+            tolerations=alternative.tolerations,
+        )
     return DeviceRequestAllocationResult(
-        request=recipe.request,
+        request=alternative.full_name,
         driver=pool.id.driver,
         pool=pool.id.pool,
         device=device.name,
-        admin_access=recipe.admin,
-        tolerations=recipe.tolerations,
+        admin_access=alternative.admin or None,
+        tolerations=alternative.tolerations,
         binding_conditions=device.binding_conditions if binding else (),
         binding_failure_conditions=device.binding_failure_conditions if binding else (),
-        share_id=make_id() if recipe.shared else None,
-        consumed_capacity=recipe.consumed,
-        skip_node_operations=pool.slice_of(recipe.position).spec.skip_node_operations,
+        share_id=None if consumed is None else make_id(),
+        consumed_capacity=consumed or {},
+        skip_node_operations=skipped,
     )
 
 

@@ -19,16 +19,16 @@ forward over a finite list of options or devices. Frames are kept on a list of o
 from __future__ import annotations
 
 from collections.abc import Callable
-from enum import IntEnum
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 from dray.allocator.errors import DeadlineExceeded
+from dray.allocator.frames import Frame, Move, OrderedFrame, Outcome, Pick, SafeFrame, SlotFrame, Stopped, TakenFrame
 from dray.allocator.outlook import Outlook
 from dray.allocator.requests import Failure
 from dray.allocator.sets import SetConstraints
 from dray.allocator.situation import Situation, State
 from dray.allocator.statistics import Statistics
-from dray.allocator.tables import Option, Slot, Stop, Table
+from dray.allocator.tables import Option, Stop, Table
 from dray.allocator.twins import Twins
 from dray.api.claims import MAX_ALLOCATION_RESULTS
 
@@ -47,35 +47,7 @@ class Limits(NamedTuple):
     """Asked now and then; True ends the search with DeadlineExceeded."""
 
 
-class Pick(NamedTuple):
-    option: Option
-    position: int
-
-
 Solution = tuple[Pick, ...]
-
-
-class Outcome(IntEnum):
-    DEAD = 0
-    FOUND = 1
-    EXCEEDED = 2
-    """More devices than a claim can hold; trying other devices in this claim doesn't help."""
-
-
-class Stopped(Exception):
-    """The search met an error."""
-
-    def __init__(self, stop: Stop) -> None:
-        super().__init__()
-        self.stop = stop
-
-
-class Frame(Protocol):
-    def resume(self, outcome: Outcome | None) -> Move:
-        """Go on after a branch ended so (None: none tried yet): the frame of the next one, or this frame's outcome."""
-
-
-Move = Outcome | Frame
 
 
 def find_solution(table: Table, situation: Situation, limits: Limits, statistics: Statistics) -> Solution | None:
@@ -96,11 +68,17 @@ class Search:
         self._limits: Final = limits
         self._statistics: Final = statistics
         self._steps = 0
-        self._looks_ahead = True
-        """Looking ahead costs, so it is done at the start, and then only once something has failed."""
+        self._looks_ahead = table.is_constrained
+        """Looking ahead costs, so it is done at the start if it is likely to help, and once something has failed."""
         self._has_failed = False
 
     def run(self) -> Solution | None:
+        try:
+            return self._run()
+        finally:
+            self._statistics.steps += self._steps
+
+    def _run(self) -> Solution | None:
         frames: list[Frame] = []
         move: Move = self.open_slot(0, self.situation.start)
         while move is not Outcome.FOUND:
@@ -117,7 +95,6 @@ class Search:
 
     def count_step(self) -> None:
         self._steps += 1
-        self._statistics.steps += 1
         if self._steps % STEPS_BETWEEN_LOOKS_AT_THE_CLOCK == 0 and self._limits.expired():
             raise DeadlineExceeded(self._steps)
 
@@ -130,10 +107,14 @@ class Search:
             state = state.in_next_claim(slot.constraints)
         if self.dead and self.twins.dead_end_key(slot, state) in self.dead:
             return Outcome.DEAD
-        return _SlotFrame(self, slot, state)
+        if len(slot.options) == 1 and not (slot.opens_claim and number):
+            return self.open_option(slot.options[0], state)
+        return SlotFrame(self, slot, state)
 
-    def remember_dead(self, slot: Slot, state: State) -> None:
-        if not self.outlook.is_risky(slot.number):
+    def remember_dead(self, option: Option, state: State) -> None:
+        """All devices have been tried for the first place of the option, in vain."""
+        slot = self.table.slots[option.slot]
+        if option is slot.options[-1] and not self.outlook.risky[slot.number]:
             key = self.twins.dead_end_key(slot, state)
             if key is not None:
                 self.dead.add(key)
@@ -162,17 +143,15 @@ class Search:
 
     def open_devices(self, option: Option, remaining: int, ahead: int, state: State) -> Move:
         """Pick `remaining` more devices for the option, from those `ahead`."""
-        if remaining == 0:
-            return self.close_option(option, state)
-        free = ahead & ~self.situation.in_use(option, state)
-        candidates = self.situation.candidates(option, state) & free
+        free = ahead & ~(state.mine if option.admin else self.situation.used | state.used)
+        candidates = option.usable & free & ~(state.blocked & ~state.shared) & ~state.tight[option.profile]
         failing = option.failing & free
         for number, column in option.columns:
             if column.failed:
                 failing |= candidates & column.failed
             candidates &= column.allowed(state.constraints[number])
-        if failing or self.outlook.is_risky(option.slot + 1):
-            return _OrderedFrame(self, option, remaining, candidates, failing, state)
+        if failing or self.outlook.risky[option.slot + 1]:
+            return OrderedFrame(self, option, remaining, candidates, failing, state)
         if candidates.bit_count() < remaining:
             return Outcome.DEAD
         narrowed = self._looks_ahead
@@ -183,7 +162,7 @@ class Search:
             self._looks_ahead = self._has_failed
         if remaining > 1 and self._is_uniform(option, candidates, state):
             return self._take_first(option, remaining, candidates, state)
-        return _SafeFrame(self, option, remaining, candidates, state, narrowed=narrowed)
+        return SafeFrame(self, option, remaining, candidates, state, narrowed=narrowed)
 
     def note_failure(self) -> None:
         self._looks_ahead = self._has_failed = True
@@ -211,8 +190,8 @@ class Search:
         after = self.situation.after_all(candidates ^ left, remaining, state)
         instead: Frame | None = None
         if candidates & self.table.later[option.slot]:
-            instead = _SafeFrame(self, option, remaining, candidates, state, narrowed=False)
-        return _TakenFrame(self, option, before, after, instead)
+            instead = SafeFrame(self, option, remaining, candidates, state, narrowed=False)
+        return TakenFrame(self, option, before, after, instead)
 
     def pick(self, option: Option, remaining: int, bit: int, state: State) -> Move:
         """Pick the device of this bit, and go on with those behind it."""
@@ -220,6 +199,8 @@ class Search:
         position = bit.bit_length() - 1
         self.picks.append(Pick(option, position))
         after = self.situation.after(option, position, state)
+        if remaining == 1:
+            return self.close_option(option, after)
         return self.open_devices(option, remaining - 1, -bit << 1, after)
 
     def _take_all(self, option: Option, state: State) -> Move:
@@ -231,8 +212,8 @@ class Search:
             if option.match & (self.situation.in_use(option, state) | ~self.situation.candidates(option, state)):
                 return Outcome.DEAD
             self.count_step()
-            self.picks += [Pick(option, position) for position in option.positions]
-            return _TakenFrame(self, option, before, self.situation.after_all(option.match, option.count, state))
+            self.picks.extend([Pick(option, position) for position in option.positions])
+            return TakenFrame(self, option, before, self.situation.after_all(option.match, option.count, state))
         for position in option.positions:
             self.count_step()
             after = self._take_one_of_all(option, position, state)
@@ -241,7 +222,7 @@ class Search:
                 return Outcome.DEAD
             self.picks.append(Pick(option, position))
             state = after
-        return _TakenFrame(self, option, before, state)
+        return TakenFrame(self, option, before, state)
 
     def _take_one_of_all(self, option: Option, position: int, state: State) -> State | None:
         bit = 1 << position
@@ -284,137 +265,3 @@ class Search:
             derived=True,
             failure=Failure(error),
         )
-
-
-class _SlotFrame:
-    """Tries the options of a slot."""
-
-    __slots__ = ("_all_exceeded", "_next", "_search", "_slot", "_state")
-
-    def __init__(self, search: Search, slot: Slot, state: State) -> None:
-        self._search = search
-        self._slot = slot
-        self._state = state
-        self._next = 0
-        self._all_exceeded = True
-
-    def resume(self, outcome: Outcome | None) -> Move:
-        options = self._slot.options
-        while outcome is not Outcome.FOUND:
-            if outcome is Outcome.DEAD:
-                self._all_exceeded = False
-            if self._next == len(options):
-                return self._give_up()
-            self._next += 1
-            move = self._search.open_option(options[self._next - 1], self._state)
-            if not isinstance(move, Outcome):
-                return move
-            outcome = move
-        return outcome
-
-    def _give_up(self) -> Outcome:
-        self._search.remember_dead(self._slot, self._state)
-        # Beyond the claim the limit is no reason any more: earlier claims may leave other devices.
-        return Outcome.EXCEEDED if self._all_exceeded and not self._slot.opens_claim else Outcome.DEAD
-
-
-class _TakenFrame:
-    """All devices of an option are taken at once. If that fails, there may be something to try `instead`."""
-
-    __slots__ = ("_before", "_instead", "_option", "_search", "_state")
-
-    def __init__(
-        self, search: Search, option: Option, before: int, state: State, instead: Frame | None = None
-    ) -> None:
-        self._search = search
-        self._option = option
-        self._before = before
-        self._state = state
-        self._instead = instead
-
-    def resume(self, outcome: Outcome | None) -> Move:
-        if outcome is None:
-            move = self._search.close_option(self._option, self._state)
-            if not isinstance(move, Outcome):
-                return move
-            outcome = move
-        if outcome is not Outcome.FOUND and self._before >= 0:
-            del self._search.picks[self._before :]
-            self._before = -1
-            self._search.note_failure()
-            if self._instead is not None and outcome is Outcome.DEAD:
-                return self._instead
-        return outcome
-
-
-class _OrderedFrame:
-    """Tries devices one by one where one of them, or a later one, may end in an error."""
-
-    __slots__ = ("_failing", "_left", "_option", "_remaining", "_search", "_state")
-
-    def __init__(
-        self, search: Search, option: Option, remaining: int, candidates: int, failing: int, state: State
-    ) -> None:
-        self._search = search
-        self._option = option
-        self._remaining = remaining
-        self._left = candidates | failing
-        self._failing = failing
-        self._state = state
-
-    def resume(self, outcome: Outcome | None) -> Move:
-        search = self._search
-        while outcome is not Outcome.FOUND:
-            if outcome is not None:
-                search.picks.pop()
-                if outcome is Outcome.EXCEEDED:
-                    return outcome
-            if not self._left:
-                return Outcome.DEAD
-            low = self._left & -self._left
-            self._left ^= low
-            if self._failing & low:
-                raise Stopped(search.failure(self._option, low.bit_length() - 1, self._state))
-            move = search.pick(self._option, self._remaining, low, self._state)
-            if not isinstance(move, Outcome):
-                return move
-            outcome = move
-        return outcome
-
-
-class _SafeFrame:
-    """Tries devices where nothing can end in an error: twins of a device that failed are left out."""
-
-    __slots__ = ("_left", "_narrowed", "_option", "_remaining", "_search", "_state")
-
-    def __init__(
-        self, search: Search, option: Option, remaining: int, candidates: int, state: State, *, narrowed: bool
-    ) -> None:
-        self._search = search
-        self._narrowed = narrowed
-        self._option = option
-        self._remaining = remaining
-        self._left = candidates
-        self._state = state
-
-    def resume(self, outcome: Outcome | None) -> Move:
-        search = self._search
-        while outcome is not Outcome.FOUND:
-            if outcome is not None:
-                failed = search.picks.pop().position
-                if outcome is Outcome.EXCEEDED:
-                    return outcome
-                self._left &= ~search.twins.of(failed, self._option, self._state)
-                search.note_failure()
-                if not self._narrowed:
-                    self._narrowed = True
-                    self._left = search.outlook.narrow(self._option, self._remaining, self._left, self._state)
-            if self._left.bit_count() < self._remaining:
-                return Outcome.DEAD
-            low = self._left & -self._left
-            self._left ^= low
-            move = search.pick(self._option, self._remaining, low, self._state)
-            if not isinstance(move, Outcome):
-                return move
-            outcome = move
-        return outcome

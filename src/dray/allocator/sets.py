@@ -7,16 +7,14 @@ look the same to it: a set is remembered by the classes of its devices, in the o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from dray.allocator.constraints import Constraint
+from dray.allocator.frames import Pick
 from dray.allocator.requests import Failure
 from dray.allocator.selectors import CelError
 from dray.allocator.statistics import Statistics
 from dray.allocator.tables import Slot, Stop, Table
-
-if TYPE_CHECKING:
-    from dray.allocator.search import Pick
 
 
 class SetConstraints:

@@ -9,13 +9,15 @@ A program that never reads a UUID sees thousands of nodes as equal although ever
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from dray.allocator.counters import Bucket, CounterLayout, Draw
 from dray.allocator.pools import Pool, PoolStatus
 from dray.allocator.selectors import DeviceValue, bind
 from dray.allocator.state import PoolUse
-from dray.api.devices import Device
+from dray.api.devices import Device, DeviceAttribute
+from dray.api.versions import InvalidVersion, Semver
 
 Attributes = frozenset[str] | None
 """Fully qualified attribute names; None: any attribute may be read."""
@@ -148,7 +150,27 @@ def _seen(driver: str, device: Device, names: tuple[str, ...] | None) -> Hashabl
         driver,
         frozenset(attributes.items()) if names is None else tuple(map(attributes.get, names)),
         frozenset(device.capacity.items()) if device.capacity else None,
+        all(map(_is_readable, attributes.values())),
     )
+
+
+def _is_readable(attribute: DeviceAttribute) -> bool:
+    """An attribute that has no value, or no valid one, spoils its device for every expression, read or not."""
+    if attribute.string_value is not None or attribute.int_value is not None or attribute.bool_value is not None:
+        return True
+    versions = (attribute.version_value,) if attribute.version_value is not None else attribute.version_values
+    if versions is not None:
+        return all(map(_is_version, versions))
+    return attribute.string_values is not None or attribute.int_values is not None or attribute.bool_values is not None
+
+
+@lru_cache(maxsize=4096)
+def _is_version(text: str) -> bool:
+    try:
+        Semver.parse(text)
+    except InvalidVersion:
+        return False
+    return True
 
 
 def _class_key(driver: str, skips: bool, device: Device, names: tuple[str, ...] | None) -> Hashable:

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Final
 
-from dray.allocator.capacity import CapacityProblem, Need
 from dray.allocator.counters import Bucket
 from dray.allocator.shapes import Occupancy
 from dray.allocator.tables import Option, Table
@@ -14,6 +13,9 @@ from dray.allocator.tables import Option, Table
 Consumption = Mapping[int, Mapping[str, int]]
 """By device: consumed capacity, in nano units."""
 
+
+NOTHING: Final[Mapping[str, int]] = {}
+UNLIMITED: Final = 1 << 30
 
 MOST_CLOSED: Final = 1 << 16
 """So many states of counter sets are remembered per table."""
@@ -78,7 +80,7 @@ class Situation:
             0, 0, 0, (), shared & table.shareable, tuple(buckets), self._find_blocked(buckets), consumed, ()
         )
         if consumed:
-            self.start.tight = tuple(self._find_tight(profile, consumed) for profile in table.profiles)
+            self.start.tight = tuple(self._find_tight(profile, consumed) for profile in range(len(table.profiles)))
         else:
             self.start.tight = (0,) * len(table.profiles)
 
@@ -162,38 +164,36 @@ class Situation:
 
     # Capacity
 
-    def _need(self, option: Option, position: int) -> Need | None:
-        """What the option's request consumes of a device; None if it can't be had at all."""
-        try:
-            return option.alternative.need(self.table.view, self.table.classes[position])
-        except CapacityProblem:
-            return None
-
-    def _find_tight(self, profile: Option, consumed: Consumption) -> int:
+    def _find_tight(self, profile: int, consumed: Consumption) -> int:
         tight = 0
         for position, amounts in consumed.items():
-            need = self._need(profile, position)
+            need = self.table.need(profile, position)
             if need is not None and not need.fits_beside(amounts):
                 tight |= 1 << position
         return tight
 
     def _consumed(self, option: Option, position: int, state: State) -> tuple[Consumption, tuple[int, ...]]:
-        need = self._need(option, position)
+        table = self.table
+        need = table.need(option.profile, position)
         assert need is not None, "a shareable device is picked only with the capacity that it needs"
-        amounts = dict(state.consumed.get(position, {}))
+        amounts = dict(state.consumed.get(position, NOTHING))
         for name, amount, _ in need.amounts:
             amounts[name] = amounts.get(name, 0) + amount
-        tight = tuple(
-            mask | self._find_tight(profile, {position: amounts})
-            for profile, mask in zip(self.table.profiles, state.tight, strict=True)
-        )
+        tight = state.tight
+        for profile in range(len(tight)):
+            other = need if profile == option.profile else table.need(profile, position)
+            if other is not None and not tight[profile] >> position & 1 and not other.fits_beside(amounts):
+                tight = (*tight[:profile], tight[profile] | 1 << position, *tight[profile + 1 :])
         return {**state.consumed, position: amounts}, tight
 
     def shares_left(self, option: Option, position: int, state: State) -> int:
         """How many more times the option's capacity fits into the device."""
-        need = self._need(option, position)
+        need = self.table.need(option.profile, position)
         if need is None:
             return 0
-        used = state.consumed.get(position, {})
-        counts = [(limit - used.get(name, 0)) // amount for name, amount, limit in need.amounts if amount]
-        return max(min(counts, default=1 << 30), 0)
+        used = state.consumed.get(position, NOTHING)
+        left = UNLIMITED
+        for name, amount, limit in need.amounts:
+            if amount:
+                left = min(left, (limit - used.get(name, 0)) // amount)
+        return max(left, 0)

@@ -6,9 +6,11 @@ each. A table belongs to a program and to the shape of a node, so that equal nod
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
+from dray.allocator.capacity import CapacityProblem, Need
 from dray.allocator.constraints import AttributeColumn, Constraint, ElementNumbers, iter_bits
 from dray.allocator.counters import Bucket, Draw
 from dray.allocator.program import Problem, Program
@@ -112,6 +114,7 @@ class Table:
         self.drawing = 0
         self.profiles: Final[list[Option]] = []
         """For each capacity profile an option that has it."""
+        self._needs: Final[dict[tuple[int, int], Need | None]] = {}
         self.has_sets: Final = any(each.kind == "cel" for claim in program.claims for each in claim.constraints)
         statistics.tables += 1
         self._statistics: Final = statistics
@@ -139,10 +142,18 @@ class Table:
 
     def locate(self, position: int) -> tuple[int, int]:
         """The pool of a device, and its position there."""
-        pool = 0
-        while self.offsets[pool + 1] <= position:
-            pool += 1
+        pool = bisect_right(self.offsets, position) - 1
         return pool, position - self.offsets[pool]
+
+    def need(self, profile: int, position: int) -> Need | None:
+        """What a request of this capacity profile consumes of a device; None if it can't be had at all."""
+        key = (profile, self.classes[position])
+        if key not in self._needs:
+            try:
+                self._needs[key] = self.profiles[profile].alternative.need(self.view, key[1])
+            except CapacityProblem:
+                self._needs[key] = None
+        return self._needs[key]
 
     def _fill_devices(self) -> None:
         counts_capacity = self.program.counts_capacity
@@ -216,6 +227,11 @@ class Table:
             for option in slot.options:
                 wanted |= option.usable
         return later
+
+    @property
+    def is_constrained(self) -> bool:
+        """Whether picks depend on each other by more than being in use."""
+        return bool(self.drawing) or any(option.columns for option in self.options)
 
     def _append_slot(self, claim: int, options: Sequence[Option]) -> None:
         number = len(self.slots)

@@ -104,4 +104,3 @@ class Twins:
             shares,
             table.set_classes(position),
         )
-
