@@ -15,6 +15,7 @@ from dray.cel.checker import check
 from dray.cel.environment import Environment, device_environment, devices_environment
 from dray.cel.errors import CompileError
 from dray.cel.estimate import estimate
+from dray.cel.lexer import tokenize
 from dray.cel.parser import parse
 from dray.cel.validators import validate
 
@@ -42,6 +43,14 @@ PIECES = (
 )  # fmt: skip
 
 
+OPERATORS = ["==", "!=", "<", ">=", "+", "-", "*", "%", "&&", "||", "in"]
+VOCABULARY: dict[str, list[str]] = {}
+for _seed in SEEDS:
+    for _kind, _text in zip(*tokenize(_seed)[:2], strict=True):
+        if _kind in ("name", "string", "bytes", "int", "uint", "double"):
+            VOCABULARY.setdefault(_kind, []).append(_text)
+
+
 def mutate(random_: random.Random) -> str:
     text = random_.choice(SEEDS)
     for _ in range(random_.randint(1, 6)):
@@ -60,14 +69,25 @@ def mutate(random_: random.Random) -> str:
     return text
 
 
+def swap_tokens(random_: random.Random) -> str:
+    """A seed with some tokens replaced by others of their kind: often still an expression, seldom a well typed one."""
+    kinds, texts, _ = tokenize(random_.choice(SEEDS))
+    for _ in range(random_.randint(1, 2)):
+        index = random_.randrange(len(kinds) - 1)
+        texts[index] = random_.choice(VOCABULARY.get(kinds[index], OPERATORS))
+    return " ".join(texts)
+
+
 def make_text(random_: random.Random) -> str:
-    match random_.randrange(4):
+    match random_.randrange(5):
         case 0:
             return random_.randbytes(random_.randint(0, 60)).decode("utf-8", "replace")
         case 1:
             return "".join(random_.choices(PIECES, k=random_.randint(1, 30)))
-        case _:
+        case 2:
             return mutate(random_)
+        case _:
+            return swap_tokens(random_)
 
 
 def try_text(text: str, environment: Environment) -> bool:
