@@ -18,7 +18,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import NamedTuple
 
-from dray.api.errors import Conflict, NotFound
+from dray.api.errors import NotFound
 from dray.api.meta import Json
 from dray.api.resources import OWNABLE_RESOURCES, Resource
 from dray.runtime.client import Client, PatchType
@@ -167,7 +167,8 @@ class GarbageCollector:
         return Node(resource, found) if found["metadata"]["uid"] == reference["uid"] else None
 
     async def _delete(self, node: Node, policy: str) -> None:
-        try:
+        """A conflict means that our copy is old: the queue tries again a little later."""
+        with suppress(NotFound):
             await self._client.delete(
                 node.resource,
                 node.metadata["name"],
@@ -176,10 +177,6 @@ class GarbageCollector:
                 resource_version=node.metadata["resourceVersion"],
                 propagation_policy=policy,
             )
-        except NotFound:
-            pass
-        except Conflict:
-            self._queue.add(node.uid)
 
     async def _drop_owners(self, node: Node, uids: set[str]) -> None:
         left = [owner for owner in node.owners if owner["uid"] not in uids]

@@ -98,7 +98,7 @@ class ClaimPreparer:
             DeviceConfig(
                 source=cast(Literal["FromClass", "FromClaim"], entry.source),
                 requests=entry.requests,
-                parameters=msgspec.json.decode(entry.opaque.parameters or b"{}"),
+                parameters=msgspec.json.decode(entry.opaque.parameters) or {},
             )
             for entry in allocation.devices.config
             if entry.opaque is not None and entry.opaque.driver == self._driver.name

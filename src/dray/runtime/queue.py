@@ -141,3 +141,5 @@ class WorkQueue(Generic[K]):
                     self.add_after(key, delay)
             finally:
                 self.done(key)
+            # An in-process client answers without ever waiting: without this, a busy queue would starve the informers.
+            await asyncio.sleep(0)
