@@ -4,6 +4,8 @@
 - A body that nobody reads (the answer was sent early) is discarded up to a limit.
 - A client who doesn't take its response is cut off; so a watcher who stops reading can't hold memory.
 - The verified client certificate travels to the application in the scope.
+- What is written in one turn of the event loop leaves in one piece: a response's head and body make one TLS record
+  and one system call.
 """
 
 from __future__ import annotations
@@ -19,6 +21,8 @@ from uvicorn.server import ServerState
 CERTIFICATE: Final = "dray.certificate"
 """The key in the ASGI scope under which the peer's certificate is, as `ssl` describes it."""
 
+_BIG: Final = 64 << 10
+
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
@@ -32,19 +36,64 @@ class ConnectionLimits:
     """Between requests. Go clients keep idle connections for 90 seconds."""
 
 
+class CoalescingTransport(asyncio.Transport):
+    """Gathers small writes until the event loop's next turn."""
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__()
+        self._transport = transport
+        self._loop = loop
+        self._gathered: list[bytes] = []
+
+    def write(self, data: Any) -> None:
+        if len(data) >= _BIG:  # not worth a copy
+            self._flush()
+            self._transport.write(data)
+            return
+        if not self._gathered:
+            self._loop.call_soon(self._flush)
+        self._gathered.append(data)
+
+    def _flush(self) -> None:
+        if self._gathered:
+            data = self._gathered[0] if len(self._gathered) == 1 else b"".join(self._gathered)
+            self._gathered.clear()
+            self._transport.write(data)
+
+    def close(self) -> None:
+        self._flush()
+        self._transport.close()
+
+    def abort(self) -> None:
+        self._gathered.clear()
+        self._transport.abort()
+
+    def is_closing(self) -> bool:
+        return self._transport.is_closing()
+
+    def pause_reading(self) -> None:
+        self._transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        self._transport.resume_reading()
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        return self._transport.get_extra_info(name, default)
+
+
 class LimitedProtocol(HttpToolsProtocol):
     def __init__(self, config: Config, state: ServerState, limits: ConnectionLimits) -> None:
         super().__init__(config, state, {})
         self._limits = limits
         self._timer: asyncio.TimerHandle | None = None
         self._write_timer: asyncio.TimerHandle | None = None
-        self._reading_headers = True
+        self._reading_headers = False
         self._unparsed = 0
         self._discarded = 0
         self._certificate: Any = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
+        super().connection_made(CoalescingTransport(transport, self.loop))
         ssl_object = transport.get_extra_info("ssl_object")
         self._certificate = None if ssl_object is None else ssl_object.getpeercert() or None
         self._start_timer()
@@ -58,6 +107,8 @@ class LimitedProtocol(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
         if self._reading_headers and not self.transport.is_closing():
+            if self._timer is None:  # most requests come whole and never need one
+                self._start_timer()
             self._unparsed += len(data)
             if self._unparsed > self._limits.header_bytes:
                 self._refuse(431)
@@ -68,7 +119,6 @@ class LimitedProtocol(HttpToolsProtocol):
         self._reading_headers = True
         self._unparsed = 0
         self._discarded = 0
-        self._start_timer()
 
     def on_headers_complete(self) -> None:
         self._reading_headers = False
@@ -92,7 +142,6 @@ class LimitedProtocol(HttpToolsProtocol):
         super().resume_writing()
 
     def _start_timer(self) -> None:
-        self._stop_timer()
         self._timer = self.loop.call_later(self._limits.header_seconds, self._refuse, 408)
 
     def _stop_timer(self) -> None:

@@ -5,15 +5,20 @@ refers to it as what was there before; compaction deletes the others. A delete i
 while that change is retained.
 
 Every row carries a checksum, because SQLite notices broken pages but not changed bytes within a value.
+
+Statements take many rows at once: after each one the thread must get Python's global lock back, and under load that
+takes longer than the statement.
 """
 
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import sqlite3
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -38,11 +43,12 @@ PRAGMA application_id = {APPLICATION_ID};
 PRAGMA user_version = {FORMAT};
 COMMIT;
 """
-_INSERT: Final = "INSERT INTO log VALUES (?, ?, ?, ?, ?)"
-# The range is one commit; within it the key tells which row. No index needed.
-_DELETE: Final = (
-    f"DELETE FROM log WHERE id BETWEEN ?1 * {MAX_OPERATIONS} AND (?1 + 1) * {MAX_OPERATIONS} - 1 AND key = ?2"
-)
+_INSERTS: Final = {rows: f"INSERT INTO log VALUES {', '.join(['(?, ?, ?, ?, ?)'] * rows)}" for rows in (64, 16, 4, 1)}
+_DELETE: Final = "DELETE FROM log WHERE id IN (SELECT value FROM json_each(?))"
+
+
+Row = tuple[int, str, bytes | None, int, int]
+"""Id, key, value, create revision, checksum."""
 
 
 class RowKey(NamedTuple):
@@ -67,6 +73,9 @@ class Database:
 
     def __init__(self, path: Path, *, max_pages: int | None = None) -> None:
         self._path = path
+        self._positions: dict[RowKey, int] = {}
+        """Of rows that aren't the first of their commit."""
+        self._compacted = FIRST_REVISION
         self._lock = _lock(path)
         try:
             self._connection = self._open(max_pages)
@@ -111,33 +120,39 @@ class Database:
         leftover: list[RowKey] = []
         try:
             (compacted,) = self._connection.execute("SELECT revision FROM compacted").fetchone()
-            revision = compacted
+            self._compacted = revision = compacted
             rows = self._connection.execute("SELECT id, key, value, create_revision, checksum FROM log ORDER BY id")
             for row_id, key, value, create_revision, checksum in rows:
                 if checksum != _checksum(row_id, key, value, create_revision):
                     raise DamagedFile(_damaged(self._path, f"the row of {key!r} has a wrong checksum"))
-                revision = max(revision, row_id // MAX_OPERATIONS)
+                written, position = divmod(row_id, MAX_OPERATIONS)
+                revision = max(revision, written)
+                if position:
+                    self._positions[RowKey(written, key)] = position
                 previous = live.get(key)
                 if value is None:
                     entry = None
                     live.pop(key, None)
                 else:
-                    entry = live[key] = Entry(key, value, create_revision, row_id // MAX_OPERATIONS)
-                if row_id // MAX_OPERATIONS > compacted:
-                    changes.append(Change(key, row_id // MAX_OPERATIONS, entry, previous))
+                    entry = live[key] = Entry(key, value, create_revision, written)
+                if written > compacted:
+                    changes.append(Change(key, written, entry, previous))
                 else:
-                    leftover.extend(_superseded(row_id // MAX_OPERATIONS, key, entry, previous))
+                    leftover.extend(_superseded(written, key, entry, previous))
         except sqlite3.DatabaseError as error:
             raise DamagedFile(_damaged(self._path, str(error))) from error
         return Loaded(live, changes, revision, compacted, leftover)
 
     def write(self, changes: Sequence[Change], compacted: int, obsolete: Sequence[RowKey]) -> None:
         """Makes changes durable, and deletes rows as of a compaction, all in one transaction. Raises StorageFailed."""
+        rows = list(_rows(changes))
         try:
             self._connection.execute("BEGIN IMMEDIATE")
-            self._connection.execute("UPDATE compacted SET revision = ?1 WHERE revision < ?1", (compacted,))
-            self._connection.executemany(_DELETE, obsolete)  # first, so that their space can be used
-            self._connection.executemany(_INSERT, _rows(changes))
+            if compacted > self._compacted:
+                self._connection.execute("UPDATE compacted SET revision = ?", (compacted,))
+            if obsolete:  # first, so that their space can be used
+                self._connection.execute(_DELETE, (json.dumps(list(map(self._row_id, obsolete))),))
+            _insert(self._connection, rows)
             self._connection.execute("COMMIT")
         except sqlite3.Error as error:
             failure = StorageFailed(f"{self._path} can't be written: {error}")
@@ -147,6 +162,16 @@ class Database:
             except sqlite3.Error as second:
                 failure.add_note(f"nor could the transaction be rolled back: {second}")
             raise failure from error
+        self._compacted = max(compacted, self._compacted)
+        for row in obsolete:
+            self._positions.pop(row, None)
+        for row_id, key, *_ in rows:
+            revision, position = divmod(row_id, MAX_OPERATIONS)
+            if position:
+                self._positions[RowKey(revision, key)] = position
+
+    def _row_id(self, row: RowKey) -> int:
+        return row.revision * MAX_OPERATIONS + self._positions.get(row, 0)
 
     def close(self) -> None:
         try:
@@ -172,7 +197,7 @@ def _superseded(revision: int, key: str, entry: Entry | None, previous: Entry | 
     return rows
 
 
-def _rows(changes: Sequence[Change]) -> Iterable[tuple[int, str, bytes | None, int, int]]:
+def _rows(changes: Sequence[Change]) -> Iterator[Row]:
     revision, position = 0, 0
     for change in changes:
         position = position + 1 if change.revision == revision else 0
@@ -180,6 +205,14 @@ def _rows(changes: Sequence[Change]) -> Iterable[tuple[int, str, bytes | None, i
         row_id = revision * MAX_OPERATIONS + position
         value, created = (None, 0) if change.entry is None else (change.entry.value, change.entry.create_revision)
         yield row_id, change.key, value, created, _checksum(row_id, change.key, value, created)
+
+
+def _insert(connection: sqlite3.Connection, rows: Sequence[Row]) -> None:
+    start = 0
+    for size, statement in _INSERTS.items():
+        while len(rows) - start >= size:
+            connection.execute(statement, tuple(chain.from_iterable(rows[start : start + size])))
+            start += size
 
 
 def _checksum(row_id: int, key: str, value: bytes | None, create_revision: int) -> int:
