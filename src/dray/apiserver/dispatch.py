@@ -134,9 +134,10 @@ class Api:
         if target.subresource:
             return await self._create_subresource(request, target, caller)
         wanted = read_accept(request.header("accept"))
-        body = _read_body(request, target.row, target.version)
+        warnings: list[str] = []
+        body = _read_body(request, target, warnings)
         written = await self.registry.create(target, body, options, caller)
-        return self._written(request, target, written, wanted)
+        return _with_warnings(self._written(request, target, written, wanted), warnings)
 
     async def _create_subresource(self, request: ApiRequest, target: Target, caller: Caller) -> ApiResponse:
         options = read_write_options(request.query, "CreateOptions")
@@ -161,12 +162,13 @@ class Api:
         options = read_write_options(request.query, "UpdateOptions")
         refusals.check_name(target.name)
         wanted = read_accept(request.header("accept"))
-        body = _read_body(request, target.row, target.version)
+        warnings: list[str] = []
+        body = _read_body(request, target, warnings)
         if target.subresource == "finalize":
             written = await finalize_namespace(self.registry, target, body, options, caller)
         else:
             written = await self.registry.update(target, body, options, caller)
-        return self._written(request, target, written, wanted)
+        return _with_warnings(self._written(request, target, written, wanted), warnings)
 
     async def _patch(self, request: ApiRequest, target: Target, caller: Caller) -> ApiResponse:
         patch_type, patch = read_patch(request.body, request.header("content-type"))
@@ -249,13 +251,13 @@ def _agent(request: ApiRequest) -> str:
     return agent[:128] if agent and agent.isprintable() else "unknown"
 
 
-def _read_body(request: ApiRequest, row: Row, version: str) -> bytes:
-    return _read_typed(request, row.kind, row.api_version(version))
+def _read_body(request: ApiRequest, target: Target, warnings: list[str]) -> bytes:
+    return _read_typed(request, target.row.kind, target.api_version, warnings)
 
 
-def _read_typed(request: ApiRequest, kind: str, api_version: str) -> bytes:
+def _read_typed(request: ApiRequest, kind: str, api_version: str, warnings: list[str] | None = None) -> bytes:
     """The JSON of a body that should be of this kind; an empty `api_version` accepts any."""
-    body = read_object_bytes(request.body, request.header("content-type"))
+    body = read_object_bytes(request.body, request.header("content-type"), warnings)
     try:
         found = _read_type(body)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:

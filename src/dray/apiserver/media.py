@@ -10,6 +10,7 @@ import yaml
 
 from dray.api.errors import BadRequest, NotAcceptable, UnsupportedMediaType
 from dray.api.manifests import ManifestError, iter_documents
+from dray.apiserver.protobuf import read_protobuf
 from dray.apiserver.records import decode_json, encode_json
 from dray.runtime.client import PatchType
 
@@ -73,13 +74,15 @@ def media_type(header: str) -> str:
     return header.partition(";")[0].strip().lower()
 
 
-def read_object_bytes(body: bytes, content_type: str) -> bytes:
+def read_object_bytes(body: bytes, content_type: str, warnings: list[str] | None = None) -> bytes:
     """The JSON of a body. Raises UnsupportedMediaType, BadRequest."""
     match media_type(content_type):
         case "" | "application/json":
             return body
         case "application/yaml":
             return encode_json(parse_yaml(body))
+        case "application/vnd.kubernetes.protobuf":
+            return encode_json(read_protobuf(body, [] if warnings is None else warnings))
         case _:
             raise UnsupportedMediaType(
                 f"the body of the request was in an unknown format - accepted media types include: {_ACCEPTED}"

@@ -134,7 +134,7 @@ class Registry:
             raise BadRequest("resourceVersion should not be set on objects to be created")
         obj["metadata"] = _in_order(metadata, context.uid, context.now)
         if managers is None:
-            self._track(target, None, obj, base_managers(obj, None), options, caller)
+            self._track(target, None, obj, base_managers(obj, None), options, caller, verdict.asked)
         else:
             _set_managers(obj, managers)
         return obj
@@ -298,14 +298,15 @@ class Registry:
         managers: Managers,
         options: WriteOptions,
         caller: Caller,
+        asked: Json | None = None,
     ) -> None:
-        """Write into `obj` who set what."""
+        """Write into `obj` who set what; `asked` is the part of it that is the caller's doing, if not all."""
         if not target.row.tracks_fields:
             obj["metadata"].pop("managedFields", None)
             return
         writer = self.writer(target, options, caller)
         before = None if live is None else self.in_version(target, live)
-        after = self.in_version(target, obj)
+        after = self.in_version(target, obj if asked is None else asked)
         reset = self.reset_fields(target)
         _set_managers(obj, track_update(before, after, managers, writer, self.convert(target), reset=reset))
 

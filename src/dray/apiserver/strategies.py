@@ -47,6 +47,8 @@ class Verdict(NamedTuple):
     obj: Json
     errors: Sequence[FieldError] = ()
     warnings: Sequence[str] = ()
+    asked: Json | None = None
+    """What the caller asked for, if the server added to it: that part becomes the caller's."""
 
 
 class Old(Protocol):
@@ -185,7 +187,7 @@ class Carried:
         errors: Errors = []
         check_object_meta(read_meta(obj), METADATA, errors, namespaced=self.namespaced, name_rule=self.name_rule)
         self.check(obj, errors)
-        return Verdict(obj, errors)
+        return Verdict(obj, errors, asked=decoded)
 
     def update(self, decoded: Json, old: Old, context: WriteContext) -> Verdict:
         before = old.obj
