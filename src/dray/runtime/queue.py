@@ -39,7 +39,8 @@ class WorkQueue(Generic[K]):
         self._dirty: set[K] = set()
         self._failures: dict[K, int] = {}
         self._timers: dict[K, tuple[float, asyncio.Task[None]]] = {}
-        self._wake = asyncio.Event()
+        self._idle: deque[asyncio.Future[None]] = deque()
+        """Workers that wait for a key."""
         self._closed = False
 
     def __len__(self) -> int:
@@ -57,9 +58,20 @@ class WorkQueue(Generic[K]):
         if key in self._active:
             self._dirty.add(key)
             return
+        self._make_ready(key)
+
+    def _make_ready(self, key: K) -> None:
         self._waiting.add(key)
         self._ready.append(key)
-        self._wake.set()
+        self._wake_one()
+
+    def _wake_one(self) -> None:
+        """One key, one worker: waking all for each key would cost more than the work."""
+        while self._idle:
+            worker = self._idle.popleft()
+            if not worker.done():
+                worker.set_result(None)
+                return
 
     def add_after(self, key: K, seconds: float) -> None:
         """Add later; of two delays for one key the earlier counts."""
@@ -85,8 +97,14 @@ class WorkQueue(Generic[K]):
         while not self._ready:
             if self._closed:
                 raise asyncio.CancelledError
-            self._wake.clear()
-            await self._wake.wait()
+            idle: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._idle.append(idle)
+            try:
+                await idle
+            except asyncio.CancelledError:
+                if idle.done() and not idle.cancelled():  # it was woken for a key that it can't take any more
+                    self._wake_one()
+                raise
         key = self._ready.popleft()
         self._waiting.discard(key)
         self._active.add(key)
@@ -96,9 +114,7 @@ class WorkQueue(Generic[K]):
         self._active.discard(key)
         if key in self._dirty:
             self._dirty.discard(key)
-            self._waiting.add(key)
-            self._ready.append(key)
-            self._wake.set()
+            self._make_ready(key)
 
     def forget(self, key: K) -> None:
         """It went well: the next failure starts with the shortest delay again."""
@@ -118,7 +134,9 @@ class WorkQueue(Generic[K]):
         for _, task in self._timers.values():
             task.cancel()
         self._timers.clear()
-        self._wake.set()
+        for idle in self._idle:
+            if not idle.done():
+                idle.set_result(None)
 
     async def work(self, reconcile: Reconcile[K], workers: int = 1) -> None:
         """Hand keys to `reconcile` until cancelled. A failure is logged and the key retried with backoff."""
