@@ -108,7 +108,9 @@ def _check_node(node: Json, errors: Errors) -> None:
         seen.add((key, effect))
 
 
-NODE_STRATEGY: Final = Carried("", "Node", namespaced=False, has_status=True, default=_default_node, check=_check_node)
+NODE_STRATEGY: Final = Carried(
+    "", "Node", namespaced=False, has_status=True, keeps_status_on_create=True, default=_default_node, check=_check_node
+)
 
 
 def _check_keys(data: Json, path: Path, errors: Errors) -> int:
