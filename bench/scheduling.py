@@ -27,6 +27,7 @@ from dray.apiserver.registry import Registry
 from dray.controllers.assembly import Controllers
 from dray.runtime.client import EventType
 from dray.runtime.clock import SystemClock
+from dray.runtime.informers import Informers
 from dray.scheduler.scheduler import Scheduler
 from dray.store.sqlite import SqliteStore
 from dray.testing.builders import make_class, make_device, make_node, make_pod, make_request, make_slice, make_template
@@ -44,9 +45,11 @@ class Stack:
         registry = Registry(self.store, clock=clock)
         await Api(registry).bootstrap()
         self.client = LocalClient(registry)
-        self.scheduler = Scheduler(LocalClient(registry), clock)
-        self.controllers = Controllers(LocalClient(registry), clock, root_ca="")
-        self._tasks = [asyncio.create_task(self.scheduler.run()), asyncio.create_task(self.controllers.run())]
+        informers = Informers(LocalClient(registry), clock)
+        self.scheduler = Scheduler(LocalClient(registry), clock, informers=informers)
+        self.controllers = Controllers(LocalClient(registry), clock, root_ca="", informers=informers)
+        runners = (informers.run(), self.scheduler.run(), self.controllers.run())
+        self._tasks = [asyncio.create_task(runner) for runner in runners]
         self.created: dict[str, float] = {}
         self.bound: dict[str, float] = {}
         self._watch = asyncio.create_task(self._watch_pods())

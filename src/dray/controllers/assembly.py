@@ -8,9 +8,7 @@ from typing import Any, TypeVar
 
 from prometheus_client import CollectorRegistry
 
-from dray.api.claims import ResourceClaim, ResourceClaimTemplate
-from dray.api.codec import decode_as
-from dray.api.meta import Json, ObjectKey
+from dray.api.meta import ObjectKey
 from dray.api.pods import view_pod
 from dray.api.resources import (
     CONFIG_MAPS,
@@ -24,8 +22,6 @@ from dray.api.resources import (
     RESOURCE_SLICES,
     SERVICE_ACCOUNTS,
 )
-from dray.api.slices import ResourceSlice
-from dray.api.taintrules import DeviceTaintRule
 from dray.controllers.claims import ClaimController, ClaimKey
 from dray.controllers.garbage import GarbageCollector
 from dray.controllers.metrics import ClaimMetrics, QueueMetrics
@@ -36,6 +32,7 @@ from dray.controllers.slices import SliceCleanup
 from dray.controllers.tainteviction import DeviceTaintEviction
 from dray.runtime.client import Client
 from dray.runtime.clock import Clock
+from dray.runtime.decoding import decode_claim, decode_rule, decode_slice, decode_template
 from dray.runtime.events import EventRecorder
 from dray.runtime.informers import Informers
 from dray.runtime.queue import Reconcile, WorkQueue
@@ -44,13 +41,22 @@ K = TypeVar("K", bound=Hashable)
 
 
 class Controllers:
+    """`informers`, if given, are shared with other components and run by whoever made them."""
+
     def __init__(
-        self, client: Client, clock: Clock, *, root_ca: str, registry: CollectorRegistry | None = None
+        self,
+        client: Client,
+        clock: Clock,
+        *,
+        root_ca: str,
+        registry: CollectorRegistry | None = None,
+        informers: Informers | None = None,
     ) -> None:
         self.registry = registry or CollectorRegistry()
         self._client = client
         self._clock = clock
-        self._informers = Informers(client, clock)
+        self._informers = informers or Informers(client, clock)
+        self._runs_informers = informers is None
         self._recorder = EventRecorder(client, clock, "resource_claim")
         self._queue_metrics = QueueMetrics(self.registry)
         self._work: list[Callable[[], Coroutine[Any, Any, None]]] = []
@@ -118,24 +124,9 @@ class Controllers:
     async def run(self) -> None:
         """Reconcile until cancelled. Nothing is decided before the whole cluster was read once."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._informers.run())
+            if self._runs_informers:
+                group.create_task(self._informers.run())
             group.create_task(self._recorder.run())
             await self._informers.wait_synced()
             for work in self._work:
                 group.create_task(work())
-
-
-def decode_claim(obj: Json) -> ResourceClaim:
-    return decode_as(ResourceClaim, obj)
-
-
-def decode_template(obj: Json) -> ResourceClaimTemplate:
-    return decode_as(ResourceClaimTemplate, obj)
-
-
-def decode_slice(obj: Json) -> ResourceSlice:
-    return decode_as(ResourceSlice, obj)
-
-
-def decode_rule(obj: Json) -> DeviceTaintRule:
-    return decode_as(DeviceTaintRule, obj)

@@ -31,6 +31,7 @@ from dray.placement.pods import PodFacts
 from dray.runtime.client import Client
 from dray.runtime.clock import Clock
 from dray.runtime.events import EventRecorder, ObjectReference
+from dray.runtime.informers import Informers
 from dray.scheduler.binding import Binder, Decision, make_decision
 from dray.scheduler.conditions import DEFAULT_TIMEOUT, needs_waiting, readiness
 from dray.scheduler.metrics import SchedulerMetrics
@@ -76,13 +77,17 @@ class Scheduler:
         clock: Clock,
         options: SchedulerOptions | None = None,
         registry: CollectorRegistry | None = None,
+        informers: Informers | None = None,
     ) -> None:
+        """`informers`, if given, are shared with other components and run by whoever made them."""
         self._options = options or SchedulerOptions()
         self.registry = registry or CollectorRegistry()
         self._client = client
         self._clock = clock
         self.state = SchedulerState(clock, self._options.gates, self._options.name)
-        self._informers = follow_cluster(client, clock, self.state)
+        self._informers = informers or Informers(client, clock)
+        self._runs_informers = informers is None
+        follow_cluster(self._informers, self.state)
         self._recorder = EventRecorder(client, clock, self._options.name)
         self._binder = Binder(client, clock, self.state.claim_written)
         self.metrics = SchedulerMetrics(self.registry, self.state.queue, self.state.picture.index.statistics)
@@ -103,7 +108,8 @@ class Scheduler:
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
             self._group = group
-            group.create_task(self._informers.run())
+            if self._runs_informers:
+                group.create_task(self._informers.run())
             group.create_task(self._recorder.run())
             await self._informers.wait_synced()
             group.create_task(self._sweep())
