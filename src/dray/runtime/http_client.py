@@ -1,7 +1,9 @@
-"""The `Client` over HTTPS: against `dray apiserver`, or any Kubernetes API server."""
+"""The `Client` over HTTPS: to `dray apiserver`, or to any Kubernetes API server."""
 
 from __future__ import annotations
 
+import asyncio
+import random
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Final, Self
@@ -9,23 +11,47 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
-from dray.api.errors import BadRequest, error_from_status
+from dray.api.errors import BadRequest, InternalError, ServiceUnavailable, error_from_status
 from dray.api.meta import Json
 from dray.api.resources import Resource
 from dray.runtime.access import ClusterAccess
 from dray.runtime.client import EventType, PatchType, WatchEvent
 from dray.runtime.clock import Clock, SystemClock
-from dray.runtime.http_pool import Pool
+from dray.runtime.http_connection import Connection, ConnectionLost
+from dray.runtime.http_pool import DEFAULT_LIMITS, HttpLimits, Pool
+
+WATCH_SECONDS: Final = 300
+"""A watch ends after once to twice this time, unless told otherwise: so load finds its way to servers that came back,
+and a watch that hangs doesn't do so for ever."""
+GRACE_SECONDS: Final = 30
+
+
+class _Frame(msgspec.Struct):
+    """One line of a watch."""
+
+    type: str
+    object: Json
+
 
 _encode: Final = msgspec.json.Encoder().encode
-_decode: Final = msgspec.json.Decoder().decode
+_decode: Final = msgspec.json.Decoder(Json).decode
+_decode_frame: Final = msgspec.json.Decoder(_Frame).decode
 
 
 class HttpClient:
     """Close it when done, or use it as an async context manager."""
 
-    def __init__(self, access: ClusterAccess, *, agent: str = "dray", clock: Clock | None = None) -> None:
-        self._pool = Pool(access, clock or SystemClock(), agent)
+    def __init__(
+        self,
+        access: ClusterAccess,
+        *,
+        agent: str = "dray",
+        clock: Clock | None = None,
+        limits: HttpLimits = DEFAULT_LIMITS,
+    ) -> None:
+        """Raises BadAccess. `agent` is who we are in the server's logs and in the fields that we manage."""
+        self.access = access
+        self._pool = Pool(access, clock or SystemClock(), agent, limits)
 
     async def __aenter__(self) -> Self:
         return self
@@ -38,8 +64,7 @@ class HttpClient:
 
     async def get_raw(self, path: str) -> Json:
         """Any path of the server that answers with JSON, such as discovery."""
-        answer: Json = _decode(await self._pool.call("GET", path))
-        return answer
+        return _read(await self._pool.call("GET", path))
 
     async def get(self, resource: Resource, name: str, namespace: str = "") -> Json:
         return await self.get_raw(_path(resource, namespace, name))
@@ -75,23 +100,26 @@ class HttpClient:
         allow_bookmarks: bool = True,
         timeout_seconds: int | None = None,
     ) -> AbstractAsyncContextManager[AsyncIterator[WatchEvent]]:
+        seconds = timeout_seconds or round(WATCH_SECONDS * (1 + random.random()))
         query = {
             "watch": "true",
             "labelSelector": label_selector,
             "fieldSelector": field_selector,
             "resourceVersion": resource_version,
             "allowWatchBookmarks": "true" if allow_bookmarks else "",
-            "timeoutSeconds": timeout_seconds,
+            "timeoutSeconds": seconds,
         }
-        return self._watch(_path(resource, namespace) + _query(query))
+        return self._watch(_path(resource, namespace) + _query(query), seconds)
 
     @asynccontextmanager
-    async def _watch(self, path: str) -> AsyncIterator[AsyncIterator[WatchEvent]]:
-        connection, chunks = await self._pool.stream(path)
+    async def _watch(self, path: str, seconds: int) -> AsyncIterator[AsyncIterator[WatchEvent]]:
+        connection = await self._pool.open_stream(path)
+        timer = asyncio.get_running_loop().call_later(seconds + GRACE_SECONDS, connection.close)
         try:
-            yield _events(chunks)
+            yield _events(connection)
         finally:
-            connection.close()
+            timer.cancel()
+            self._pool.close_stream(connection)
 
     async def create(
         self, resource: Resource, obj: Json, namespace: str = "", *, subresource: str = "", name: str = ""
@@ -152,22 +180,37 @@ class HttpClient:
         await self._pool.call("DELETE", _path(resource, namespace) + _query(query))
 
     async def _write(self, method: str, path: str, body: Any, content_type: str = "application/json") -> Json:
-        answer: Json = _decode(await self._pool.call(method, path, _encode(body), content_type))
-        return answer
+        return _read(await self._pool.call(method, path, _encode(body), content_type))
 
 
-async def _events(chunks: AsyncIterator[bytes]) -> AsyncIterator[WatchEvent]:
-    """Lines of JSON out of chunks that know nothing of lines. Raises what an ERROR event says."""
+def _read(body: bytes) -> Json:
+    try:
+        return _decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise InternalError(f"the server's answer is not a JSON object: {error}") from None
+
+
+async def _events(connection: Connection) -> AsyncIterator[WatchEvent]:
+    """Lines of JSON, out of pieces that know nothing of lines. Raises what an ERROR event says."""
     rest = b""
-    async for chunk in chunks:
-        *lines, rest = (rest + chunk).split(b"\n")
-        for line in lines:
-            if not line:
-                continue
-            event = _decode(line)
-            if event["type"] == "ERROR":
-                raise error_from_status(event["object"], int(event["object"].get("code") or 500))
-            yield WatchEvent(EventType(event["type"]), event["object"])
+    try:
+        async for piece in connection.pieces():
+            *lines, rest = (rest + piece).split(b"\n") if rest else piece.split(b"\n")
+            for line in lines:
+                if line:
+                    yield _read_event(line)
+    except ConnectionLost as error:
+        raise ServiceUnavailable(f"the watch broke: {error}") from None
+
+
+def _read_event(line: bytes) -> WatchEvent:
+    try:
+        frame = _decode_frame(line)
+        if frame.type == "ERROR":
+            raise error_from_status(frame.object, int(frame.object.get("code") or 500))
+        return WatchEvent(EventType(frame.type), frame.object)
+    except (msgspec.DecodeError, UnicodeDecodeError, ValueError) as error:
+        raise InternalError(f"the watch sent something that is no event: {error}") from None
 
 
 def _path(resource: Resource, namespace: str = "", name: str = "", subresource: str = "") -> str:
