@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Final
 
 from dray.api.features import FeatureGates
 from dray.api.meta import Json
 from dray.apiserver import refusals
+from dray.apiserver.core_kinds import RBAC_GROUP
 from dray.apiserver.node_restriction import NodeWrite, check_node_write
 from dray.apiserver.quotas import Charge, Quotas
 from dray.apiserver.records import decode_json
@@ -21,9 +23,14 @@ PERMANENT_NAMESPACES: Final = ("default", "kube-system", "kube-public")
 """These can't be deleted."""
 
 
+GrantCheck = Callable[[UserInfo, str, Json, Json | None], None]
+"""Raises Forbidden if a write of a role or binding (by its plural name) gives away more than the user has."""
+
+
 class Admission:
     def __init__(self, store: Store, gates: FeatureGates, clock: Clock) -> None:
         self._store = store
+        self.check_grant: GrantCheck | None = None
         self.quotas = Quotas(store, gates, clock)
         self._namespaces: dict[str, tuple[int, Json]] = {}
 
@@ -62,6 +69,8 @@ class Admission:
         name = metadata.get("name", "")
         if verb == "delete" and row.kind == "Namespace" and name in PERMANENT_NAMESPACES:
             raise refusals.forbidden(row, name, "this namespace may not be deleted")
+        if row.group == RBAC_GROUP and new is not None and self.check_grant is not None:
+            self.check_grant(user, row.plural, new, old)
         check_node_write(
             NodeWrite(
                 user=user,

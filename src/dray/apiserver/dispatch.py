@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -14,8 +15,9 @@ from dray.apiserver import refusals
 from dray.apiserver.authorization import AccessControl
 from dray.apiserver.default_roles import iter_default_bindings, iter_default_roles
 from dray.apiserver.deletion import Deleted, delete_collection, delete_object
+from dray.apiserver.escalation import check_grant
 from dray.apiserver.fitting import DoesNotFit, fit_object
-from dray.apiserver.listing import Page, list_page
+from dray.apiserver.listing import Page, list_page, parse_revision
 from dray.apiserver.media import Wanted, read_accept, read_object_bytes, read_patch
 from dray.apiserver.namespaces import create_namespaces
 from dray.apiserver.options import WriteOptions, read_delete_options, read_list_options, read_write_options
@@ -60,6 +62,8 @@ class Api:
         self.registry = registry
         self._reviewer = Reviewer(registry.authorize, None if access is None else access.policy, authenticate_token)
         self._token_issuer = token_issuer
+        if access is not None:
+            registry.admission.check_grant = partial(check_grant, policy=access.policy, authorize=access)
 
     async def bootstrap(self) -> None:
         """Makes what every server has: namespaces, default roles and bindings."""
@@ -197,6 +201,8 @@ class Api:
 
     def _watch(self, request: ApiRequest, target: Target) -> ApiResponse:
         options = read_list_options(request.query, target.row, target.version, watch=True)
+        if options.resource_version:
+            parse_revision(options.resource_version)
         form = self._form(request)
 
         async def stream() -> AsyncIterator[bytes]:
