@@ -72,7 +72,7 @@ class Registry:
         """PEM text that every namespace gets, so that pods can trust this server."""
         self.events = EventCache()
         self.admission = Admission(store, gates, self.clock)
-        # Names that are generated need no secrecy, only variety.
+        # Names and UIDs that are generated need no secrecy, only variety.
         self._random = random.Random()
 
     def now(self) -> str:
@@ -323,7 +323,7 @@ class Registry:
             version=target.version,
             verb=verb,
             now=now,
-            uid=str(uuid.uuid4()) if verb == "create" else "",
+            uid=self._make_uid() if verb == "create" else "",
             name_suffix="".join(self._random.choices(_NAME_LETTERS, k=5)) if verb == "create" else "",
             namespace=target.namespace,
             namespace_labels=namespace_labels,
@@ -331,6 +331,10 @@ class Registry:
             authorize=self.authorize,
             gates=self.gates,
         )
+
+    def _make_uid(self) -> str:
+        """Unique, not secret: one system call less per object than `uuid.uuid4`, which is most of its cost."""
+        return str(uuid.UUID(int=self._random.getrandbits(128), version=4))
 
     def _raise_errors(self, target: Target, name: str, verdict: Verdict) -> None:
         if verdict.errors:
