@@ -239,36 +239,48 @@ def _mixes_bool(old: Any, new: Any) -> bool:
 
 
 def _compare_members(old: Any, new: Any, schema: Node, into: tuple[FieldSet, FieldSet, FieldSet]) -> None:
-    left, right = _members(old, schema), _members(new, schema)
-    for element in left.keys() | right.keys():
-        old_value, kind = left.get(element, (None, None))
-        new_value, new_kind = right.get(element, (None, None))
-        member_type = kind or new_kind
-        if member_type is None or (old_value == new_value and not _mixes_bool(old_value, new_value)):
-            continue
-        added, modified, removed = into
-        below: tuple[FieldSet, FieldSet, FieldSet] = ({}, {}, {})
-        if is_granular(old_value if new_value is None else new_value, member_type) and (old_value or new_value):
-            _compare_members(old_value, new_value, member_type, below)
-        elif element in left and element in right:
-            modified[element] = {}
-            continue
-        if element not in left:
-            added[element] = _short({_SELF: {}, **below[0]})
-        elif element not in right:
-            removed[element] = _short({_SELF: {}, **below[2]})
-        else:
-            for target, part in zip(into, below, strict=True):
-                if part:
-                    target[element] = part
-
-
-def _members(value: Any, schema: Node) -> dict[str, tuple[Any, Node]]:
-    match value, schema:
-        case dict(), Struct() | MapOf():
-            kinds = ((name, member, child_type(schema, name)) for name, member in value.items())
-            return {f"f:{name}": (member, kind) for name, member, kind in kinds if kind is not None}
-        case list(), ListOf():
-            return {element: (item, schema.item) for element, item in _lenient_items(value, schema).items()}
+    match schema:
+        case Struct() | MapOf():
+            left, right = old if isinstance(old, dict) else {}, new if isinstance(new, dict) else {}
+        case ListOf():
+            left = _lenient_items(old, schema) if isinstance(old, list) else {}
+            right = _lenient_items(new, schema) if isinstance(new, list) else {}
         case _:
-            return {}
+            return
+    for name in left if not right else right if not left else {**left, **right}:
+        old_value, new_value = left.get(name), right.get(name)
+        if old_value == new_value and not _mixes_bool(old_value, new_value):
+            continue
+        if isinstance(schema, ListOf):
+            element, member_type = name, schema.item
+        else:
+            kind = child_type(schema, name)
+            if kind is None:
+                continue
+            element, member_type = f"f:{name}", kind
+        _compare_member(element, member_type, (name in left, old_value), (name in right, new_value), into)
+
+
+def _compare_member(
+    element: str,
+    schema: Node,
+    old: tuple[bool, Any],
+    new: tuple[bool, Any],
+    into: tuple[FieldSet, FieldSet, FieldSet],
+) -> None:
+    """Notes the change of one member; of each side it gets whether it is there, and its value."""
+    added, modified, removed = into
+    below: tuple[FieldSet, FieldSet, FieldSet] = ({}, {}, {})
+    if is_granular(old[1] if new[1] is None else new[1], schema) and (old[1] or new[1]):
+        _compare_members(old[1], new[1], schema, below)
+    elif old[0] and new[0]:
+        modified[element] = {}
+        return
+    if not old[0]:
+        added[element] = _short({_SELF: {}, **below[0]})
+    elif not new[0]:
+        removed[element] = _short({_SELF: {}, **below[2]})
+    else:
+        for target, part in zip(into, below, strict=True):
+            if part:
+                target[element] = part

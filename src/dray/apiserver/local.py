@@ -5,7 +5,6 @@ What `list` and `watch` return is shared by all readers of the process; nobody m
 
 from __future__ import annotations
 
-import copy
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
@@ -19,7 +18,7 @@ from dray.apiserver.fitting import fit_object
 from dray.apiserver.listing import list_page
 from dray.apiserver.options import DeleteOptions, ListOptions, WriteOptions, read_fields, read_labels
 from dray.apiserver.patching import patch_object
-from dray.apiserver.records import encode_json
+from dray.apiserver.records import copy_json, encode_json
 from dray.apiserver.registry import Registry
 from dray.apiserver.requests import Query
 from dray.apiserver.resources import find_row
@@ -168,7 +167,7 @@ class LocalClient:
     ) -> Json:
         target = _target(resource, namespace, name, subresource)
         options = WriteOptions(field_manager=field_manager, field_validation="Ignore", force=force)
-        body: Any = copy.deepcopy(patch) if isinstance(patch, dict) else list(patch)
+        body: Any = copy_json(patch) if isinstance(patch, dict) else list(patch)
         with refusals.store_errors():
             written = await patch_object(self._registry, target, patch_type, body, options, self._caller)
         return written.record.to_json(resource.version)

@@ -6,6 +6,7 @@ other than apply take fields over silently; apply asks for them (`dray.apiserver
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
@@ -141,8 +142,9 @@ def managed_part(fields: FieldSet) -> FieldSet:
     return without_subtrees(fields, _NOT_MANAGED)
 
 
+@functools.cache
 def zero_value(schema: Node) -> Json:
-    """The members that an empty object of this type has: those that are always written."""
+    """The members that an empty object of this type has: those that are always written. Shared: don't change it."""
     zero: Json = {}
     if isinstance(schema, Struct):
         for name, field in schema.fields.items():

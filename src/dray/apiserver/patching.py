@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any, Final, assert_never
 
 from dray.api.errors import BadRequest, Invalid
@@ -14,7 +13,7 @@ from dray.apiserver.json_patch import apply_json_patch
 from dray.apiserver.managed_fields import UPDATE, Manager, ManagerKey, Managers, managed_part, read_managers
 from dray.apiserver.merge_patch import apply_merge_patch
 from dray.apiserver.options import WriteOptions
-from dray.apiserver.records import Record
+from dray.apiserver.records import Record, copy_json
 from dray.apiserver.registry import Proposal, Registry
 from dray.apiserver.schemas import type_of
 from dray.apiserver.strategic_merge import apply_strategic_merge
@@ -41,7 +40,7 @@ async def patch_object(
     def propose(old: Record | None) -> Proposal:
         assert old is not None
         warnings.clear()
-        live = copy.deepcopy(old.to_json(target.version))
+        live = copy_json(old.to_json(target.version))
         patched = _patched(live, patch, patch_type, target)
         return _propose(registry, target, patched, options, warnings, old)
 
@@ -54,10 +53,10 @@ def _patched(live: Json, patch: Any, patch_type: PatchType, target: Target) -> J
         case PatchType.JSON:
             patched = apply_json_patch(live, patch)
         case PatchType.MERGE:
-            patched = apply_merge_patch(live, copy.deepcopy(patch))
+            patched = apply_merge_patch(live, copy_json(patch))
         case PatchType.STRATEGIC:
             schema = type_of(target.row.group, target.version, target.row.kind)
-            patched = apply_strategic_merge(live, copy.deepcopy(patch), schema)
+            patched = apply_strategic_merge(live, copy_json(patch), schema)
         case PatchType.APPLY:
             raise AssertionError("handled by _apply")
         case _:

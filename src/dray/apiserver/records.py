@@ -7,7 +7,7 @@ that nobody looks at.
 
 from __future__ import annotations
 
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 import msgspec
 
@@ -17,6 +17,11 @@ from dray.store.interface import Entry
 
 encode_json: Final = msgspec.json.Encoder().encode
 decode_json: Final = msgspec.json.Decoder().decode
+
+
+def copy_json(value: Any) -> Any:
+    """A copy that shares nothing. Writing and reading JSON is many times faster than `copy.deepcopy`."""
+    return decode_json(encode_json(value))
 
 
 class StoredKind(Protocol):
