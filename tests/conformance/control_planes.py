@@ -120,9 +120,9 @@ class SeparateProcesses:
 
     async def stop(self) -> None:
         await self._client.aclose()
-        for process in reversed(self._processes):
+        for process in reversed(self._processes):  # the server last, so that leases are given back
             process.terminate()
-        await asyncio.gather(*(process.wait() for process in self._processes))
+            await process.wait()
         self._directory.cleanup()
 
     async def request(self, method: str, path: str, body: Json | None, content_type: str) -> Json:

@@ -29,6 +29,8 @@ COMMANDS: Final[dict[str, Entry]] = {
     "convert": Entry("dray.cli.convert:run", OBJECTS),
     "demo": Entry("dray.cli.demo:run", OBJECTS),
     "apiserver": Entry("dray.cli.apiserver:run", COMPONENTS),
+    "controllers": Entry("dray.cli.controllers:run", COMPONENTS),
+    "scheduler": Entry("dray.cli.scheduler:run", COMPONENTS),
 }
 
 
