@@ -80,15 +80,17 @@ class ClaimController:
         if new is None or is_terminal(new) or _will_never_run(new):
             for name in _claim_names(pod):
                 self._queue.add(ClaimKey("claim", ObjectKey(pod.metadata.namespace, name)))
-        if new is not None:
+        if new is not None and _may_need_claims(old, new):
             self._queue.add(ClaimKey("pod", new.metadata.key))
 
     def _claim_changed(self, old: ResourceClaim | None, new: ResourceClaim | None) -> None:
         self._metrics.claim_changed(old, new)
         claim = new or old
         assert claim is not None
-        if new is not None:
+        if new is not None and _may_be_released(old, new):
             self._queue.add(ClaimKey("claim", claim.metadata.key))
+        if old is not None and new is not None:
+            return
         for reference in claim.metadata.owner_references:
             if reference.kind == "Pod" and reference.controller:
                 self._made.pop((reference.uid, claim.metadata.annotations.get(POD_CLAIM_NAME_ANNOTATION, "")), None)
@@ -265,6 +267,21 @@ class ClaimController:
             await self._client.delete(
                 RESOURCE_CLAIMS, claim.metadata.name, claim.metadata.namespace, uid=claim.metadata.uid
             )
+
+
+def _may_need_claims(old: Pod | None, new: Pod) -> bool:
+    """Whether a change of a pod can leave it without a claim, or with one that isn't reserved for it."""
+    if old is None or old.spec.node_name != new.spec.node_name or old.metadata.uid != new.metadata.uid:
+        return True
+    noted = {status.name for status in new.status.resource_claim_statuses}
+    return any(e.resource_claim_template_name is not None and e.name not in noted for e in new.spec.resource_claims)
+
+
+def _may_be_released(old: ResourceClaim | None, new: ResourceClaim) -> bool:
+    """Whether a change of a claim can leave it with reservations or an allocation that nobody needs."""
+    if old is None or new.metadata.deletion_timestamp is not None:
+        return True
+    return old.status.reserved_for != new.status.reserved_for or old.metadata.uid != new.metadata.uid
 
 
 def _precondition(claim: ResourceClaim) -> Json:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import enum
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from dray.allocator.errors import AllocationError, DeadlineExceeded
@@ -24,7 +24,7 @@ from dray.placement.picture import Picture
 from dray.placement.pods import PodFacts
 
 MAX_SCORE = 100
-WEIGHED_PER_GROUP = 32
+WEIGHED_PER_GROUP = 8
 WEIGHED_WITHOUT_DEVICES = 100
 FIRST_AVAILABLE_MAX = 8
 
@@ -101,8 +101,11 @@ def plan_placement(
     best: tuple[int, str] | None = None
     unallocated = [claim for claim in claims if claim.status.allocation is None]
     try:
-        for candidates, bonus in _candidate_groups(picture, pod, claims, unallocated, preferences, limits, survey):
-            for state in candidates:
+        most = MAX_SCORE * (preferences.affinity_weight + preferences.resource_weight)
+        for names, bonus, enough in _candidate_groups(picture, pod, claims, unallocated, preferences, limits, survey):
+            if best is not None and bonus + most <= best[0]:
+                continue  # no node of the group can be better
+            for state in _with_room(picture, pod, names, enough, survey):
                 score = bonus + _node_score(pod, state, preferences)
                 if best is None or score > best[0]:
                     best = (score, state.name)
@@ -126,30 +129,28 @@ def _candidate_groups(
     preferences: Preferences,
     limits: Limits,
     survey: _Survey,
-) -> Iterator[tuple[list[NodeState], int]]:
-    """Groups of nodes on which the pod fits, each with what its devices add to the score."""
+) -> Iterator[tuple[Iterable[str], int, int]]:
+    """Groups of nodes where devices can be had: names, what the devices add to the score, how many to weigh."""
     eligible = picture.eligible(pod)
     survey.reasons.update(eligible.problems.values())
     allocated = [claim for claim in claims if claim.status.allocation is not None]
-    names: Iterable[str] = eligible.names
+    allowed: Collection[str] = eligible.names
     if allocated:
-        names = [name for name in names if _is_reachable(picture, name, allocated, survey)]
+        allowed = {name: None for name in allowed if _is_reachable(picture, name, allocated, survey)}
     if not unallocated:
-        yield _with_room(picture, pod, names, WEIGHED_WITHOUT_DEVICES, survey), 0
+        yield allowed, 0, WEIGHED_WITHOUT_DEVICES
         return
-    allowed = names if isinstance(names, dict) else dict.fromkeys(names)
     for group in picture.index.fitting(unallocated, limits).groups:
-        members = [name for name in group.nodes if name in allowed]
-        if not members:
+        if group.fits:
+            members = (name for name in group.nodes if name in allowed)
+            bonus = _device_score(picture, group.nodes.first, unallocated, preferences, limits)
+            yield members, bonus, WEIGHED_PER_GROUP
             continue
-        if group.error is not None and not group.error.on_node:
-            survey.error = survey.error or group.error
-        if not group.fits:
-            survey.reasons[CANNOT_ALLOCATE] += len(members)
-            continue
-        candidates = _with_room(picture, pod, members, WEIGHED_PER_GROUP, survey)
-        if candidates:
-            yield candidates, _device_score(picture, candidates[0].name, unallocated, preferences, limits)
+        count = sum(name in allowed for name in group.nodes)
+        if count:
+            survey.reasons[CANNOT_ALLOCATE] += count
+            if group.error is not None and not group.error.on_node:
+                survey.error = survey.error or group.error
 
 
 def _with_room(picture: Picture, pod: PodFacts, names: Iterable[str], enough: int, survey: _Survey) -> list[NodeState]:
