@@ -14,7 +14,7 @@ from dray.apiserver.certificates import BadCertificate
 from dray.apiserver.server import DEFAULT_PORT, ApiServer, ServerOptions
 from dray.apiserver.serving import CannotListen, is_loopback
 from dray.apiserver.tokens import BadTokenFile
-from dray.cli.validate import read_gates
+from dray.cli.gates import read_gates
 from dray.runtime.logs import LogFormat, setup_logs
 from dray.store.errors import StoreUnusable
 

@@ -19,7 +19,7 @@ from dray.cli.components import (
     VerboseOption,
     run_component,
 )
-from dray.cli.validate import read_gates
+from dray.cli.gates import read_gates
 from dray.placement.planning import Preferences, Strategy
 from dray.runtime.clock import Clock
 from dray.runtime.http_client import HttpClient

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from dray.api.features import ALL_GATES, FeatureGates, parse_feature_gates
 from dray.api.times import format_time
 from dray.cli.checks import check_objects
+from dray.cli.gates import read_gates
 from dray.cli.sources import Source, UnusableInput, iter_objects, read_sources
 
 PROBLEMS = 1
@@ -49,15 +49,6 @@ def run(
         raise typer.Exit(UNUSABLE)
     if problems:
         raise typer.Exit(PROBLEMS)
-
-
-def read_gates(text: str) -> FeatureGates:
-    """The gates of a `--feature-gates` option; exits with status 2 if they make no sense."""
-    try:
-        return parse_feature_gates(text, ALL_GATES)
-    except ValueError as error:
-        typer.echo(f"--feature-gates: {error}", err=True)
-        raise typer.Exit(UNUSABLE) from None
 
 
 def _count(number: int, noun: str) -> str:
