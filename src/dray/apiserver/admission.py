@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
-from typing import Final
+from typing import Final, NamedTuple
 
 from dray.api.features import FeatureGates
 from dray.api.meta import Json
 from dray.apiserver import refusals
 from dray.apiserver.core_kinds import RBAC_GROUP
 from dray.apiserver.node_restriction import NodeWrite, check_node_write
-from dray.apiserver.quotas import Charge, Quotas
+from dray.apiserver.quotas import Quotas
 from dray.apiserver.records import decode_json
 from dray.apiserver.resources import Row
 from dray.apiserver.users import UserInfo
 from dray.runtime.clock import Clock
-from dray.store.interface import Entry, Store
+from dray.store.errors import RevisionMismatch
+from dray.store.interface import Compare, Entry, Operation, Store
 
 _NAMESPACE_PREFIX: Final = "/registry/core/namespaces/"
 PERMANENT_NAMESPACES: Final = ("default", "kube-system", "kube-public")
@@ -27,11 +27,22 @@ GrantCheck = Callable[[UserInfo, str, Json, Json | None], None]
 """Raises Forbidden if a write of a role or binding (by its plural name) gives away more than the user has."""
 
 
+class Planned(NamedTuple):
+    """A write that is ready to be committed: `old` and `new` are the object before and after, None if there is none."""
+
+    row: Row
+    namespace: str
+    compare: Compare
+    operation: Operation
+    new: Json | None
+    old: Json | None
+
+
 class Admission:
     def __init__(self, store: Store, gates: FeatureGates, clock: Clock) -> None:
         self._store = store
         self.check_grant: GrantCheck | None = None
-        self.quotas = Quotas(store, gates, clock)
+        self._quotas = Quotas(store, gates, clock)
         self._namespaces: dict[str, tuple[int, Json]] = {}
 
     async def check_namespace(self, row: Row, namespace: str, name: str) -> dict[str, str]:
@@ -85,13 +96,27 @@ class Admission:
             )
         )
 
-    def turn(self, namespace: str) -> AbstractAsyncContextManager[None]:
-        """Held around `charge` and the commit that carries the charge."""
-        return self.quotas.turn(namespace)
+    async def commit(self, change: Planned, *, dry_run: bool) -> int:
+        """Commits a change together with what it costs; returns the revision, 0 for a dry run.
 
-    async def charge(
-        self, row: Row, namespace: str, new: Json | None, old: Json | None, seen: dict[str, Entry | None]
-    ) -> Charge:
-        if not row.namespaced:
-            return [], []
-        return await self.quotas.charge(row, namespace, new, old, seen)
+        Raises RevisionMismatch if the object isn't as expected, Forbidden if a quota is used up.
+        """
+        namespace = change.namespace
+        if not change.row.namespaced or not await self._quotas.has_quotas(namespace):
+            if dry_run:
+                return 0
+            return (await self._store.commit((change.compare,), (change.operation,))).revision
+        async with self._quotas.turn(namespace):
+            seen: dict[str, Entry | None] = {}
+            while True:
+                compares, charges = await self._quotas.charge(change.row, namespace, change.new, change.old, seen)
+                if dry_run:
+                    return 0
+                try:
+                    committed = await self._store.commit((change.compare, *compares), (change.operation, *charges))
+                except RevisionMismatch as error:
+                    if error.key == change.compare.key:
+                        raise
+                    seen[error.key] = error.current  # the quota itself was changed meanwhile
+                    continue
+                return committed.revision

@@ -9,6 +9,7 @@ from dray.api.errors import NotFound
 from dray.api.meta import Json
 from dray.api.times import format_time, parse_time
 from dray.apiserver import refusals
+from dray.apiserver.admission import Planned
 from dray.apiserver.listing import find_records
 from dray.apiserver.options import DeleteOptions, ListOptions
 from dray.apiserver.pods import grace_period
@@ -17,7 +18,7 @@ from dray.apiserver.registry import MAX_ATTEMPTS, Registry, is_finished
 from dray.apiserver.resources import Row
 from dray.apiserver.targets import Caller, Target
 from dray.store.errors import RevisionMismatch
-from dray.store.interface import Compare, Delete, Entry, Operation, Put
+from dray.store.interface import Compare, Delete, Operation, Put
 
 _ORPHAN: Final = "orphan"
 _FOREGROUND: Final = "foregroundDeletion"
@@ -39,11 +40,10 @@ async def delete_object(registry: Registry, target: Target, options: DeleteOptio
     refusals.check_name(target.name)
     warnings = [_JOB_WARNING] if row.orphans_by_default and _policy(options) == "" else []
     entry = await registry.store.get(target.key)
-    seen: dict[str, Entry | None] = {}
     for _ in range(MAX_ATTEMPTS):
         if entry is None:
             raise refusals.not_found(row, target.name)
-        old = Record.from_entry(row, entry)
+        old = registry.records.get(row, entry)
         _check_preconditions(row, target.name, old, options)
         registry.admission.check(row, "delete", caller.user, "", None, old.obj)
         marked = _mark(registry, row, old.obj, options)
@@ -52,29 +52,22 @@ async def delete_object(registry: Registry, target: Target, options: DeleteOptio
         gone = is_finished(row, marked)
         if options.dry_run:
             return Deleted(Record(row, old.value, old.revision, _result(old.obj, marked, gone)), gone, warnings)
+        change: Operation
+        if gone:
+            change = Delete(target.key)
+        else:
+            change = Put(target.key, encode_stored(marked, row.kind, row.storage_api_version))
+        compare = Compare(target.key, old.revision)
+        planned = Planned(row, target.namespace, compare, change, None if gone else marked, old.obj)
         try:
-            async with registry.admission.turn(target.namespace):
-                compares, charges = await registry.admission.charge(
-                    row, target.namespace, None if gone else marked, old.obj, seen
-                )
-                change: Operation
-                if gone:
-                    change = Delete(target.key)
-                else:
-                    change = Put(target.key, encode_stored(marked, row.kind, row.storage_api_version))
-                committed = await registry.store.commit(
-                    [Compare(target.key, old.revision), *compares], [change, *charges]
-                )
+            revision = await registry.admission.commit(planned, dry_run=False)
         except RevisionMismatch as error:
-            if error.key == target.key:
-                entry = error.current
-            else:
-                seen[error.key] = error.current
+            entry = error.current
             continue
         result = _result(old.obj, marked, gone)
-        result["metadata"]["resourceVersion"] = str(committed.revision)
+        result["metadata"]["resourceVersion"] = str(revision)
         value = encode_stored(result, row.kind, row.storage_api_version)
-        return Deleted(Record(row, value, committed.revision, result), gone, warnings)
+        return Deleted(Record(row, value, revision, result), gone, warnings)
     raise refusals.conflict(row, target.name)
 
 

@@ -1,4 +1,8 @@
-"""The kinds of resource.k8s.io: typed while they are judged, with the rules of `dray.validation`."""
+"""The kinds of resource.k8s.io: typed while they are judged, with the rules of `dray.validation`.
+
+The typed object stays with the stored record, so that the next write need not decode it again; and what a patch leaves
+alone is neither decoded nor written anew.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +10,25 @@ import functools
 from dataclasses import dataclass
 from typing import Any, Final
 
+import msgspec
 from msgspec.structs import replace
 
 from dray.api.codec import DecodeError, decode_object, encode_as, to_json
 from dray.api.errors import BadRequest
 from dray.api.kinds import HUB_TYPES
-from dray.api.meta import RESOURCE_GROUP, Json
+from dray.api.meta import RESOURCE_GROUP, Json, ObjectMeta
 from dray.api.strict import find_strict_errors
-from dray.apiserver.records import decode_json, encode_json
-from dray.apiserver.strategies import Old, Verdict, WriteContext, generate_name
+from dray.apiserver.strategies import Live, Old, Verdict, WriteContext, generate_name
 from dray.apiserver.users import Attributes
 from dray.validation.outcome import Outcome, RequestContext
 from dray.validation.statusauthz import Access, Decision, Requester
 from dray.validation.strategy import create, update, update_status
 
 _WITH_STATUS: Final = ("ResourceClaim", "DeviceTaintRule")
+_SHAPED_LIKE_HUB: Final = ("v1", "v1beta2")
+
+_encode: Final = msgspec.json.Encoder().encode
+_decode: Final = msgspec.json.Decoder().decode
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +44,15 @@ class DeviceStrategy:
     def has_status(self) -> bool:
         return self.kind in _WITH_STATUS
 
-    def decode(self, body: bytes | Json, version: str, now: str, problems: list[str] | None) -> Any:
-        data = self._with_type(body if isinstance(body, bytes) else encode_json(body), version)
+    def decode(
+        self, body: bytes | Json, version: str, now: str, problems: list[str] | None, live: Live | None = None
+    ) -> Any:
+        if live is not None and isinstance(body, dict) and version in _SHAPED_LIKE_HUB:
+            return self._decode_changes(body, version, now, problems, live)
+        data = self._with_type(body if isinstance(body, bytes) else _encode(_without_managers(body)), version)
+        return self._decode_bytes(data, version, now, problems)
+
+    def _decode_bytes(self, data: bytes, version: str, now: str, problems: list[str] | None) -> Any:
         try:
             decoded = decode_object(data, now=now)
             if problems is not None:
@@ -47,19 +62,27 @@ class DeviceStrategy:
             raise BadRequest(text) from error
         return decoded
 
+    def _decode_changes(self, body: Json, version: str, now: str, problems: list[str] | None, live: Live) -> Any:
+        """What the body shares with the live object is taken from its typed form."""
+        same = {name for name in ("spec", "status") if name in body and body[name] is live.obj.get(name)}
+        changed = {name: value for name, value in _without_managers(body).items() if name not in same}
+        decoded = self._decode_bytes(_encode(changed), version, now, problems)
+        old = _typed(live.record)
+        return replace(decoded, **{name: getattr(old, name) for name in same})
+
     def _with_type(self, data: bytes, version: str) -> bytes:
         """A body that doesn't name its kind is of the kind that the path names."""
         if b'"kind"' in data and b'"apiVersion"' in data:
             return data
-        obj: Json = decode_json(data)
-        return encode_json({**obj, "kind": self.kind, "apiVersion": f"{RESOURCE_GROUP}/{version}"})
+        obj: Json = _decode(data)
+        return _encode({**obj, "kind": self.kind, "apiVersion": f"{RESOURCE_GROUP}/{version}"})
 
     def encode(self, obj: Json, version: str) -> Json:
-        encoded: Json = decode_json(encode_as(decode_object(encode_json(obj)), version))
+        encoded: Json = _decode(encode_as(decode_object(_encode(obj)), version))
         return encoded
 
     def zero(self, version: str) -> Json:
-        empty: Json = decode_json(encode_as(HUB_TYPES[self.kind](), version))
+        empty: Json = _decode(encode_as(HUB_TYPES[self.kind](), version))
         return empty
 
     def create(self, decoded: Any, context: WriteContext) -> Verdict:
@@ -67,13 +90,22 @@ class DeviceStrategy:
         if not metadata.name and metadata.generate_name:
             name = generate_name(metadata.generate_name, context.name_suffix)
             decoded = replace(decoded, metadata=replace(metadata, name=name))
-        return _verdict(create(decoded, self._context(context)))
+        outcome = create(decoded, self._context(context))
+        return Verdict(to_json(outcome.object), outcome.errors, outcome.warnings, form=outcome.object)
 
     def update(self, decoded: Any, old: Old, context: WriteContext) -> Verdict:
-        return _verdict(update(decoded, _typed(old), self._context(context)))
+        return self._verdict(update(decoded, _typed(old), self._context(context)), old)
 
     def update_status(self, decoded: Any, old: Old, context: WriteContext) -> Verdict:
-        return _verdict(update_status(decoded, _typed(old), self._context(context)))
+        return self._verdict(update_status(decoded, _typed(old), self._context(context)), old)
+
+    def _verdict(self, outcome: Outcome[Any], old: Old) -> Verdict:
+        new, before = outcome.object, _typed(old)
+        obj: Json = {"kind": self.kind, "apiVersion": f"{RESOURCE_GROUP}/v1", "metadata": to_json(new.metadata)}
+        for name in ("spec", "status") if self.has_status else ("spec",):
+            part, stored = getattr(new, name), getattr(before, name)
+            obj[name] = old.obj[name] if part is stored and name in old.obj else to_json(part)
+        return Verdict(obj, outcome.errors, outcome.warnings, form=new)
 
     def _context(self, context: WriteContext) -> RequestContext:
         def authorize(access: Access) -> Decision:
@@ -100,12 +132,23 @@ class DeviceStrategy:
 
 
 def _typed(old: Old) -> Any:
-    obj = decode_object(old.value)
-    return replace(obj, metadata=replace(obj.metadata, resource_version=str(old.revision)))
+    """The typed form of what is stored, with the metadata that it was stored with."""
+    form, revision = old.form, str(old.revision)
+    if form is None:
+        form = decode_object(_encode(_without_managers(old.obj)))
+    elif form.metadata.resource_version != revision:
+        metadata = _without_managers(old.obj)["metadata"]
+        form = replace(form, metadata=msgspec.convert(metadata, ObjectMeta))
+    old.form = form
+    return form
 
 
-def _verdict(outcome: Outcome[Any]) -> Verdict:
-    return Verdict(to_json(outcome.object), outcome.errors, outcome.warnings)
+def _without_managers(obj: Json) -> Json:
+    """Who manages which field is no affair of the rules, and large."""
+    metadata = obj.get("metadata")
+    if not isinstance(metadata, dict) or "managedFields" not in metadata:
+        return obj
+    return {**obj, "metadata": {name: value for name, value in metadata.items() if name != "managedFields"}}
 
 
 @functools.cache

@@ -12,7 +12,7 @@ from dray.api.meta import Json
 from dray.apiserver.fitting import DoesNotFit, fit_object
 from dray.apiserver.managed_fields import zero_value
 from dray.apiserver.schemas import type_of
-from dray.apiserver.strategies import Carried, Old, Verdict, WriteContext
+from dray.apiserver.strategies import Carried, Live, Old, Verdict, WriteContext
 from dray.validation.fields import Errors, Path, invalid
 
 EVENTS_GROUP: Final = "events.k8s.io"
@@ -65,7 +65,9 @@ class NewEventStrategy:
     create_on_update: bool = True
     has_status: bool = False
 
-    def decode(self, body: bytes | Json, version: str, now: str, problems: list[str] | None) -> Json:
+    def decode(
+        self, body: bytes | Json, version: str, now: str, problems: list[str] | None, live: Live | None = None
+    ) -> Json:
         raw = msgspec.json.decode(body) if isinstance(body, bytes) else body
         unknown: list[str] = []
         try:

@@ -33,15 +33,22 @@ class DoesNotFit(ValueError):
     """A value has the wrong type; the text is the one that clients know from Kubernetes."""
 
 
-def fit_object(obj: Json, schema: Struct, unknown: list[str]) -> Json:
-    """A copy of `obj` that fits. Paths of unknown fields are appended to `unknown`. Raises DoesNotFit."""
-    return _fit_struct(obj, schema, "", unknown)
+def fit_object(obj: Json, schema: Struct, unknown: list[str], fitted: Json | None = None) -> Json:
+    """A copy of `obj` that fits. Paths of unknown fields are appended to `unknown`. Raises DoesNotFit.
+
+    Parts that `obj` shares with `fitted`, which fits already, are taken over as they are.
+    """
+    return _fit_struct(obj, schema, "", unknown, fitted)
 
 
-def _fit_struct(value: Json, schema: Struct, path: str, unknown: list[str]) -> Json:
+def _fit_struct(value: Json, schema: Struct, path: str, unknown: list[str], fitted: Json | None = None) -> Json:
     fields = schema.fields
     result: Json = {}
     for name, member in value.items():
+        before = None if fitted is None else fitted.get(name)
+        if before is member and member is not None:
+            result[name] = member
+            continue
         field = fields.get(name)
         place = f"{path}.{name}" if path else name
         if field is None:
@@ -49,9 +56,12 @@ def _fit_struct(value: Json, schema: Struct, path: str, unknown: list[str]) -> J
             continue
         if member is None and not field.required:
             continue
-        fitted = _fit(member, field.type, place, schema.short_name, unknown)
-        if fitted or field.required or not isinstance(fitted, dict | list) or isinstance(field.type, Struct | Anything):
-            result[name] = fitted
+        if isinstance(field.type, Struct) and isinstance(member, dict):
+            result[name] = _fit_struct(member, field.type, place, unknown, before)
+            continue
+        fit = _fit(member, field.type, place, schema.short_name, unknown)
+        if fit or field.required or not isinstance(fit, dict | list) or isinstance(field.type, Struct | Anything):
+            result[name] = fit
     for name in _ALWAYS_WRITTEN.get(schema.short_name, ()):
         result.setdefault(name, None)
     return result

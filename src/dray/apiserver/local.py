@@ -18,7 +18,7 @@ from dray.apiserver.fitting import fit_object
 from dray.apiserver.listing import list_page
 from dray.apiserver.options import DeleteOptions, ListOptions, WriteOptions, read_fields, read_labels
 from dray.apiserver.patching import patch_object
-from dray.apiserver.records import copy_json, encode_json
+from dray.apiserver.records import encode_json
 from dray.apiserver.registry import Registry
 from dray.apiserver.requests import Query
 from dray.apiserver.resources import find_row
@@ -50,7 +50,7 @@ class LocalClient:
     async def get(self, resource: Resource, name: str, namespace: str = "") -> Json:
         with refusals.store_errors():
             record = await self._registry.get(_target(resource, namespace, name))
-        return record.to_json(resource.version)
+        return record.to_own_json(resource.version)
 
     async def list(
         self,
@@ -125,7 +125,7 @@ class LocalClient:
             if subresource:
                 return await self._create_subresource(target, obj)
             written = await self._registry.create(target, _typed(resource, obj), self._options, self._caller)
-        return written.record.to_json(resource.version)
+        return written.record.to_own_json(resource.version)
 
     async def _create_subresource(self, target: Target, obj: Json) -> Json:
         part = target.row.subresource(target.subresource)
@@ -151,7 +151,7 @@ class LocalClient:
                 written = await finalize_namespace(self._registry, target, data, self._options, self._caller)
             else:
                 written = await self._registry.update(target, body, self._options, self._caller)
-        return written.record.to_json(resource.version)
+        return written.record.to_own_json(resource.version)
 
     async def patch(
         self,
@@ -167,10 +167,10 @@ class LocalClient:
     ) -> Json:
         target = _target(resource, namespace, name, subresource)
         options = WriteOptions(field_manager=field_manager, field_validation="Ignore", force=force)
-        body: Any = copy_json(patch) if isinstance(patch, dict) else list(patch)
+        body: Any = patch if isinstance(patch, dict) else list(patch)
         with refusals.store_errors():
             written = await patch_object(self._registry, target, patch_type, body, options, self._caller)
-        return written.record.to_json(resource.version)
+        return written.record.to_own_json(resource.version)
 
     async def delete(
         self,
@@ -191,7 +191,7 @@ class LocalClient:
         )
         with refusals.store_errors():
             deleted = await delete_object(self._registry, _target(resource, namespace, name), options, self._caller)
-        return deleted.record.to_json(resource.version)
+        return deleted.record.to_own_json(resource.version)
 
     async def delete_collection(
         self, resource: Resource, namespace: str = "", *, label_selector: str = "", field_selector: str = ""

@@ -61,8 +61,12 @@ class Manager:
     api_version: str
     time: str
     fields: FieldSet
+    entry: Json | None = None
+    """As it was read, if it was."""
 
     def to_json(self) -> Json:
+        if self.entry is not None:
+            return self.entry
         entry: Json = {"manager": self.key.manager, "operation": self.key.operation, "apiVersion": self.api_version}
         if self.time:
             entry["time"] = self.time
@@ -112,7 +116,7 @@ def _read_entry(entry: Any) -> Manager | None:
                 return None
             name, subresource, time = (str(entry.get(part) or "") for part in ("manager", "subresource", "time"))
             key = ManagerKey(name, operation, version if operation == UPDATE else "", subresource)
-            return Manager(key, version, time, fields)
+            return Manager(key, version, time, fields, entry)
         case _:
             return None
 
@@ -126,15 +130,14 @@ def write_managers(managers: Managers) -> list[Json]:
     return [manager.to_json() for manager in ordered]
 
 
-def base_managers(obj: Json, live: Json | None) -> Managers:
-    """What a write starts from: the entries that it sent, else the stored ones; `[{}]` resets them."""
-    sent = obj.get("metadata", {}).get("managedFields")
-    if sent == [{}]:
+def base_managers(sent: Json, stored: Managers) -> Managers:
+    """What a write starts from: the entries in the metadata that was sent, else the stored ones; `[{}]` resets them."""
+    entries = sent.get("managedFields")
+    if not entries:
+        return stored
+    if entries == [{}]:
         return {}
-    managers = read_managers(obj)
-    if not managers:
-        managers = None if live is None else read_managers(live)
-    return managers or {}
+    return read_managers({"metadata": sent}) or stored
 
 
 def managed_part(fields: FieldSet) -> FieldSet:
@@ -216,7 +219,7 @@ def take_from_others(managers: Managers, mine: ManagerKey, conversions: Conversi
                 left = difference(manager.fields, lost)
                 if not left:
                     continue
-                manager = manager if left == manager.fields else replace(manager, fields=left)
+                manager = manager if left == manager.fields else replace(manager, fields=left, entry=None)
         result[key] = manager
     return result
 

@@ -10,13 +10,14 @@ from dray.apiserver import refusals
 from dray.apiserver.apply import apply_configuration
 from dray.apiserver.fieldsets import fields_of
 from dray.apiserver.json_patch import apply_json_patch
-from dray.apiserver.managed_fields import UPDATE, Manager, ManagerKey, Managers, managed_part, read_managers
+from dray.apiserver.managed_fields import UPDATE, Manager, ManagerKey, Managers, managed_part
 from dray.apiserver.merge_patch import apply_merge_patch
 from dray.apiserver.options import WriteOptions
-from dray.apiserver.records import Record, copy_json
+from dray.apiserver.records import Record, decode_json, encode_json
 from dray.apiserver.registry import Proposal, Registry
 from dray.apiserver.schemas import type_of
 from dray.apiserver.strategic_merge import apply_strategic_merge
+from dray.apiserver.strategies import Live
 from dray.apiserver.targets import Caller, Target, Written
 from dray.runtime.client import PatchType
 
@@ -40,9 +41,9 @@ async def patch_object(
     def propose(old: Record | None) -> Proposal:
         assert old is not None
         warnings.clear()
-        live = copy_json(old.to_json(target.version))
+        live = old.to_json(target.version)
         patched = _patched(live, patch, patch_type, target)
-        return _propose(registry, target, patched, options, warnings, old)
+        return _propose(registry, target, patched, live, options, warnings, old)
 
     written = await registry.modify(target, propose, options, caller, verb="patch")
     return written._replace(warnings=[*warnings, *written.warnings])
@@ -51,12 +52,12 @@ async def patch_object(
 def _patched(live: Json, patch: Any, patch_type: PatchType, target: Target) -> Json:
     match patch_type:
         case PatchType.JSON:
-            patched = apply_json_patch(live, patch)
+            patched = apply_json_patch(decode_json(encode_json(live)), patch)
         case PatchType.MERGE:
-            patched = apply_merge_patch(live, copy_json(patch))
+            patched = apply_merge_patch(live, patch)
         case PatchType.STRATEGIC:
             schema = type_of(target.row.group, target.version, target.row.kind)
-            patched = apply_strategic_merge(live, copy_json(patch), schema)
+            patched = apply_strategic_merge(live, patch, schema)
         case PatchType.APPLY:
             raise AssertionError("handled by _apply")
         case _:
@@ -70,6 +71,7 @@ def _propose(
     registry: Registry,
     target: Target,
     patched: Json,
+    live: Json,
     options: WriteOptions,
     warnings: list[str],
     old: Record,
@@ -80,7 +82,7 @@ def _propose(
     if metadata.get("name") != target.name:
         sent = metadata.get("name") or ""
         raise BadRequest(f"the name of the object ({sent}) does not match the name on the URL ({target.name})")
-    decoded = registry.decode(target, patched, registry.now(), options, warnings)
+    decoded = registry.decode(target, patched, registry.now(), options, warnings, Live(old, live))
     if metadata.get("resourceVersion") == str(old.revision):
         # Not the patch but the live object brought it, so it is no condition.
         metadata = {**metadata, "resourceVersion": ""}
@@ -112,8 +114,7 @@ async def _apply(registry: Registry, target: Target, config: Any, options: Write
         assert old is not None
         warnings.clear()
         live = old.to_json(target.version)
-        stored = read_managers(old.obj)
-        managers = stored if stored else _owner_before_apply(target, live)
+        managers = old.managers or _owner_before_apply(target, live)
         writer = registry.writer(target, options, caller)
         merged, managers = apply_configuration(
             live,
@@ -124,7 +125,7 @@ async def _apply(registry: Registry, target: Target, config: Any, options: Write
             force=options.force,
             reset=registry.reset_fields(target),
         )
-        proposal = _propose(registry, target, merged, options, warnings, old, managers)
+        proposal = _propose(registry, target, merged, live, options, warnings, old, managers)
         # A revision in the configuration is a condition, and so is a uid.
         return proposal._replace(metadata=config["metadata"])
 

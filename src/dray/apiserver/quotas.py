@@ -9,8 +9,7 @@ namespace with quotas take turns, since they would only make each other start ov
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from dray.api.claims import ResourceClaim
@@ -52,19 +51,11 @@ class Quotas:
         self._turns: dict[str, asyncio.Lock] = {}
 
     async def has_quotas(self, namespace: str) -> bool:
-        if not namespace:
-            return False
         return bool((await self._store.range(f"{_QUOTA_PREFIX}{namespace}/", limit=1)).entries)
 
-    @asynccontextmanager
-    async def turn(self, namespace: str) -> AsyncIterator[None]:
-        """Held around a charge and its commit; free of charge where there are no quotas."""
-        if not await self.has_quotas(namespace):
-            yield
-            return
-        lock = self._turns.setdefault(namespace, asyncio.Lock())
-        async with lock:
-            yield
+    def turn(self, namespace: str) -> asyncio.Lock:
+        """Held around a charge and its commit."""
+        return self._turns.setdefault(namespace, asyncio.Lock())
 
     async def charge(
         self, row: Row, namespace: str, new: Json | None, old: Json | None, seen: dict[str, Entry | None]
@@ -75,7 +66,7 @@ class Quotas:
         """
         compares: list[Compare] = []
         operations: list[Operation] = []
-        if not await self.has_quotas(namespace) or (row.kind == "ResourceQuota" and old is not None):
+        if row.kind == "ResourceQuota" and old is not None:
             return compares, operations
         for quota in await self._quotas(namespace, seen):
             delta = await self._delta(quota.view, row, new, old)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 import uuid
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 from dray.api.codec import to_json
@@ -17,15 +18,15 @@ from dray.api.features import ALL_GATES, FeatureGates
 from dray.api.meta import Json
 from dray.api.times import format_time
 from dray.apiserver import refusals
-from dray.apiserver.admission import Admission
-from dray.apiserver.event_cache import EventCache
+from dray.apiserver.admission import Admission, Planned
 from dray.apiserver.fieldsets import FieldSet
 from dray.apiserver.managed_fields import Managers, Writer, base_managers, track_update, write_managers
 from dray.apiserver.namespaces import populate_namespace
 from dray.apiserver.options import WriteOptions
+from dray.apiserver.record_cache import RecordCache
 from dray.apiserver.records import Record, encode_stored
 from dray.apiserver.resources import Row
-from dray.apiserver.strategies import Verdict, WriteContext
+from dray.apiserver.strategies import Live, Verdict, WriteContext
 from dray.apiserver.targets import Caller, Target, Written
 from dray.apiserver.users import Authorizer, allow_everything
 from dray.runtime.clock import Clock, SystemClock
@@ -70,13 +71,18 @@ class Registry:
         self.authorize = authorize
         self.root_certificate = root_certificate
         """PEM text that every namespace gets, so that pods can trust this server."""
-        self.events = EventCache()
+        self.records = RecordCache()
         self.admission = Admission(store, gates, self.clock)
         # Names and UIDs that are generated need no secrecy, only variety.
         self._random = random.Random()
+        self._now: tuple[datetime, str] = (datetime.min, "")
 
     def now(self) -> str:
-        return format_time(self.clock.now())
+        """The time as objects state it, to the second."""
+        instant = self.clock.now().replace(microsecond=0)
+        if self._now[0] != instant:
+            self._now = (instant, format_time(instant))
+        return self._now[1]
 
     async def get(self, target: Target) -> Record:
         refusals.check_name(target.name)
@@ -107,8 +113,7 @@ class Registry:
             obj = self._created(target, verdict, context, options, caller, managers)
             self.admission.check(target.row, "create", caller.user, target.subresource, obj, None)
             try:
-                async with self.admission.turn(target.namespace):
-                    record = await self._commit_new(target, obj, options)
+                record = await self._commit_new(target, obj, options, verdict.form)
             except RevisionMismatch:
                 generated = bool(verdict.obj["metadata"].get("generateName")) and name.endswith(context.name_suffix)
                 if generated and attempt < _GENERATED_NAMES:
@@ -134,12 +139,12 @@ class Registry:
             raise BadRequest("resourceVersion should not be set on objects to be created")
         obj["metadata"] = _in_order(metadata, context.uid, context.now)
         if managers is None:
-            self._track(target, None, obj, base_managers(obj, None), options, caller, verdict.asked)
+            self._track(target, None, obj, base_managers(metadata, {}), options, caller, verdict.asked)
         else:
             _set_managers(obj, managers)
         return obj
 
-    async def _commit_new(self, target: Target, obj: Json, options: WriteOptions) -> Record:
+    async def _commit_new(self, target: Target, obj: Json, options: WriteOptions, form: Any) -> Record:
         """Raises RevisionMismatch if the name is taken."""
         row = target.row
         key = row.key(target.namespace, obj["metadata"]["name"])
@@ -148,27 +153,17 @@ class Registry:
             existing = await self.store.get(key)
             if existing is not None:
                 raise RevisionMismatch(key, 0, existing)
-        seen: dict[str, Entry | None] = {}
-        for _ in range(MAX_ATTEMPTS):
-            compares, operations = await self.admission.charge(row, target.namespace, obj, None, seen)
-            if options.dry_run:
-                return Record(row, value, 0, obj)
-            try:
-                committed = await self.store.commit([Compare(key, 0), *compares], [Put(key, value), *operations])
-            except RevisionMismatch as error:
-                if error.key == key:
-                    raise
-                seen[error.key] = error.current
-                continue
-            obj["metadata"]["resourceVersion"] = str(committed.revision)
-            return Record(row, value, committed.revision, obj)
-        raise refusals.conflict(row, obj["metadata"]["name"])
+        change = Planned(row, target.namespace, Compare(key, 0), Put(key, value), obj, None)
+        revision = await self.admission.commit(change, dry_run=options.dry_run)
+        if revision:
+            obj["metadata"]["resourceVersion"] = str(revision)
+        return self.records.keep(key, Record(row, value, revision, obj, form))
 
     async def update(self, target: Target, body: bytes | Json, options: WriteOptions, caller: Caller) -> Written:
         now = self.now()
         warnings: list[str] = []
         decoded = self.decode(target, body, now, options, warnings)
-        metadata = _sent_metadata(decoded)
+        metadata = _sent_metadata(decoded, body)
         _check_names(target, metadata)
         entry = await self.store.get(target.key)
         if entry is None and target.row.strategy.create_on_update and not target.subresource:
@@ -195,11 +190,10 @@ class Registry:
         if entry is None:
             entry = await self.store.get(target.key)
         now = self.now()
-        seen: dict[str, Entry | None] = {}
         for _ in range(MAX_ATTEMPTS):
             if entry is None:
                 raise refusals.not_found(row, target.name)
-            old = Record.from_entry(row, entry)
+            old = self.records.get(row, entry)
             proposal = propose(old)
             self._check_preconditions(target, proposal.metadata, old)
             labels = await self.admission.namespace_labels(row, target.namespace)
@@ -211,15 +205,11 @@ class Registry:
             if obj == old.obj:
                 return Written(old, list(verdict.warnings))
             try:
-                async with self.admission.turn(target.namespace):
-                    record = await self._commit_change(target, obj, old, options, seen)
+                record = await self._commit_change(target, obj, old, options, verdict.form)
             except RevisionMismatch as error:
-                if error.key != target.key:
-                    seen[error.key] = error.current
-                elif proposal.metadata.get("resourceVersion"):
+                if proposal.metadata.get("resourceVersion"):
                     raise refusals.conflict(row, target.name) from None
-                else:
-                    entry = error.current
+                entry = error.current
                 continue
             return Written(record, list(verdict.warnings))
         raise refusals.conflict(row, target.name)
@@ -236,31 +226,37 @@ class Registry:
         metadata["resourceVersion"] = str(old.revision)
         managers = proposal.managers
         if managers is None:
-            base = base_managers({"metadata": proposal.metadata}, old.obj)
+            base = base_managers(proposal.metadata, old.managers)
             self._track(target, old.obj, obj, base, options, caller)
         else:
             _set_managers(obj, managers)
         return obj
 
-    async def _commit_change(
-        self, target: Target, obj: Json, old: Record, options: WriteOptions, seen: dict[str, Entry | None]
-    ) -> Record:
+    async def _commit_change(self, target: Target, obj: Json, old: Record, options: WriteOptions, form: Any) -> Record:
         """Stores the object, or deletes it if that was all that its deletion waited for."""
-        row = target.row
+        row, key = target.row, target.key
         value = self._encode(row, obj)
         gone = is_finished(row, obj)
-        compares, operations = await self.admission.charge(row, target.namespace, None if gone else obj, old.obj, seen)
-        if options.dry_run:
+        change: Operation = Delete(key) if gone else Put(key, value)
+        planned = Planned(row, target.namespace, Compare(key, old.revision), change, None if gone else obj, old.obj)
+        revision = await self.admission.commit(planned, dry_run=options.dry_run)
+        if not revision:
             return Record(row, value, old.revision, obj)
-        change: Operation = Delete(target.key) if gone else Put(target.key, value)
-        committed = await self.store.commit([Compare(target.key, old.revision), *compares], [change, *operations])
-        obj["metadata"]["resourceVersion"] = str(committed.revision)
-        return Record(row, value, committed.revision, obj)
+        obj["metadata"]["resourceVersion"] = str(revision)
+        return self.records.keep(key, Record(row, value, revision, obj, form))
 
-    def decode(self, target: Target, body: bytes | Json, now: str, options: WriteOptions, warnings: list[str]) -> Any:
+    def decode(
+        self,
+        target: Target,
+        body: bytes | Json,
+        now: str,
+        options: WriteOptions,
+        warnings: list[str],
+        live: Live | None = None,
+    ) -> Any:
         """The strategy's form of a body, with the caller's idea of what to do about unknown fields."""
         problems: list[str] | None = None if options.field_validation == "Ignore" else []
-        decoded = target.row.strategy.decode(body, target.version, now, problems)
+        decoded = target.row.strategy.decode(body, target.version, now, problems, live)
         if problems and options.field_validation == "Strict":
             kind = target.row.kind
             text = f'{kind} in version "{target.version}" cannot be handled as a {kind}: strict decoding error: '
@@ -372,11 +368,13 @@ def _read_revision(text: str) -> int:
     return int(text)
 
 
-def _sent_metadata(decoded: Any) -> Json:
+def _sent_metadata(decoded: Any, body: bytes | Json) -> Json:
     """Name, namespace, uid, revision and managers as the body gives them."""
     if isinstance(decoded, dict):
         metadata: Json = decoded["metadata"]
         return metadata
+    if isinstance(body, dict):
+        return body.get("metadata") or {}
     typed: Json = to_json(decoded.metadata)
     return typed
 

@@ -20,7 +20,7 @@ _RETAIN_KEYS: Final = "$retainKeys"
 
 
 def apply_strategic_merge(document: Json, patch: Any, schema: Node) -> Json:
-    """The patched document. `document` and `patch` are taken over and may be changed."""
+    """The patched document. It shares what the patch doesn't touch with `document`; both arguments stay as they are."""
     if not isinstance(patch, dict):
         raise BadRequest("json: cannot unmarshal the strategic merge patch into an object")
     return _merge_map(document, patch, schema)
@@ -29,6 +29,7 @@ def apply_strategic_merge(document: Json, patch: Any, schema: Node) -> Json:
 def _merge_map(original: Json, patch: Json, schema: Node) -> Json:
     if _DIRECTIVE in patch:
         return _whole_map(patch)
+    original, patch = dict(original), dict(patch)
     _retain_keys(original, patch)
     _merge_ordered_lists(original, patch, schema)
     for key, value in patch.items():

@@ -49,10 +49,15 @@ class Verdict(NamedTuple):
     warnings: Sequence[str] = ()
     asked: Json | None = None
     """What the caller asked for, if the server added to it: that part becomes the caller's."""
+    form: Any = None
+    """The strategy's own form of the object, to be kept with what is stored."""
 
 
 class Old(Protocol):
     """What is stored now."""
+
+    form: Any
+    """The strategy's own form of it, if it has been made already."""
 
     @property
     def obj(self) -> Json:
@@ -64,6 +69,14 @@ class Old(Protocol):
 
     @property
     def revision(self) -> int: ...
+
+
+class Live(NamedTuple):
+    """What a patch was applied to: the body shares with `obj` whatever the patch left alone."""
+
+    record: Old
+    obj: Json
+    """The record's object in the version of the request."""
 
 
 class Strategy(Protocol):
@@ -80,7 +93,9 @@ class Strategy(Protocol):
     @property
     def has_status(self) -> bool: ...
 
-    def decode(self, body: bytes | Json, version: str, now: str, problems: list[str] | None) -> Any:
+    def decode(
+        self, body: bytes | Json, version: str, now: str, problems: list[str] | None, live: Live | None = None
+    ) -> Any:
         """The object in a body of `version`, defaulted. Raises BadRequest.
 
         What strict validation objects to, such as unknown fields, is appended to `problems`, if it is given.
@@ -149,11 +164,14 @@ class Carried:
     check_update: CheckUpdate = _nothing
     check_status: CheckUpdate = _nothing
 
-    def decode(self, body: bytes | Json, version: str, now: str, problems: list[str] | None) -> Json:
+    def decode(
+        self, body: bytes | Json, version: str, now: str, problems: list[str] | None, live: Live | None = None
+    ) -> Json:
         raw = msgspec.json.decode(body) if isinstance(body, bytes) else body
         unknown: list[str] = []
+        fitted = None if live is None else live.obj
         try:
-            obj = fit_object(raw, type_of(self.group, self.version, self.kind), unknown)
+            obj = fit_object(raw, type_of(self.group, self.version, self.kind), unknown, fitted)
         except DoesNotFit as error:
             text = f'{self.kind} in version "{version}" cannot be handled as a {self.kind}: {error}'
             raise BadRequest(text) from error
@@ -162,7 +180,8 @@ class Carried:
         if not obj.get("metadata"):
             obj["metadata"] = {}
         obj["kind"], obj["apiVersion"] = self.kind, f"{self.group}/{self.version}" if self.group else self.version
-        self.default(obj)
+        if fitted is None or "spec" not in obj or obj["spec"] is not fitted.get("spec"):
+            self.default(obj)
         return obj
 
     def encode(self, obj: Json, version: str) -> Json:
@@ -199,8 +218,9 @@ class Carried:
             obj["metadata"]["generation"] = before["metadata"].get("generation", 0) + 1
         errors: Errors = []
         check_object_meta_update(read_meta(obj), read_meta(before), METADATA, errors)
-        self.check(obj, errors)
-        self.check_update(obj, before, errors)
+        if "spec" not in obj or obj["spec"] is not before.get("spec"):
+            self.check(obj, errors)
+            self.check_update(obj, before, errors)
         return Verdict(obj, errors)
 
     def update_status(self, decoded: Json, old: Old, context: WriteContext) -> Verdict:

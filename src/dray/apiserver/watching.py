@@ -14,9 +14,9 @@ from typing import Final, NamedTuple
 from dray.api.errors import ServerTimeout, StatusError
 from dray.api.meta import Json
 from dray.apiserver import refusals
-from dray.apiserver.event_cache import EventCache
 from dray.apiserver.listing import entry_filter, object_filter, parse_revision
 from dray.apiserver.options import ListOptions
+from dray.apiserver.record_cache import RecordCache
 from dray.apiserver.records import Record, encode_json
 from dray.apiserver.registry import Registry
 from dray.apiserver.resources import Row
@@ -87,7 +87,7 @@ async def _follow(
 ) -> AsyncIterator[list[Event]]:
     if initial:
         yield initial
-    translate = _translator(row, options, registry.events)
+    translate = _translator(row, options, registry.records)
     deadline = registry.clock.monotonic() + (options.timeout_seconds or _default_timeout(id(watch)))
     while True:
         left = deadline - registry.clock.monotonic()
@@ -121,7 +121,7 @@ def _default_timeout(seed: int) -> float:
     return SHORTEST_TIMEOUT * (1 + (seed // 16 % 1000) / 1000)
 
 
-def _translator(row: Row, options: ListOptions, cache: EventCache) -> Callable[[Change], Iterator[Event]]:
+def _translator(row: Row, options: ListOptions, cache: RecordCache) -> Callable[[Change], Iterator[Event]]:
     matches = object_filter(options) if options.selects else None
 
     def plain(change: Change) -> Iterator[Event]:
