@@ -44,7 +44,7 @@ class ExecCredentials:
     def __init__(
         self, plugin: ExecPlugin, environ: Mapping[str, str] = os.environ, now: Callable[[], datetime] = _utc_now
     ) -> None:
-        self._plugin = plugin
+        self.plugin = plugin
         self._environ = environ
         self._now = now
         self._lock = asyncio.Lock()
@@ -77,7 +77,7 @@ class ExecCredentials:
         return self._has_run and (self._expires is None or self._now() < self._expires)
 
     async def _run(self) -> Json:
-        plugin = self._plugin
+        plugin = self.plugin
         spec: Json = {"interactive": False}
         if plugin.cluster is not None:
             spec["cluster"] = plugin.cluster
@@ -115,9 +115,9 @@ class ExecCredentials:
             answer = msgspec.json.decode(output, type=dict[str, Any])
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise self._failed(f"its answer is not JSON: {error}") from None
-        if answer.get("kind") != "ExecCredential" or answer.get("apiVersion") != self._plugin.api_version:
+        if answer.get("kind") != "ExecCredential" or answer.get("apiVersion") != self.plugin.api_version:
             found = f"{answer.get('kind')} of {answer.get('apiVersion')}"
-            raise self._failed(f"expected an ExecCredential of {self._plugin.api_version}, got {found}")
+            raise self._failed(f"expected an ExecCredential of {self.plugin.api_version}, got {found}")
         status = answer.get("status")
         if not isinstance(status, dict):
             raise self._failed("its answer has no status")
@@ -141,5 +141,5 @@ class ExecCredentials:
         self._has_run = True
 
     def _failed(self, problem: str) -> NoCredentials:
-        hint = f"\n{self._plugin.install_hint}" if self._plugin.install_hint else ""
-        return NoCredentials(f"credential plugin {self._plugin.command}: {problem}{hint}")
+        hint = f"\n{self.plugin.install_hint}" if self.plugin.install_hint else ""
+        return NoCredentials(f"credential plugin {self.plugin.command}: {problem}{hint}")
