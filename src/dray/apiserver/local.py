@@ -43,7 +43,7 @@ class LocalClient:
         token_issuer: TokenIssuer | None = None,
     ) -> None:
         self._registry = registry
-        self._caller = Caller(user, agent)
+        self._caller = Caller(user, agent, tracked=False)
         self._token_issuer = token_issuer
         self._options = WriteOptions(field_validation="Ignore")
 

@@ -297,7 +297,7 @@ class Registry:
         asked: Json | None = None,
     ) -> None:
         """Write into `obj` who set what; `asked` is the part of it that is the caller's doing, if not all."""
-        if not target.row.tracks_fields:
+        if not target.row.tracks_fields or not (managers or caller.tracked):
             obj["metadata"].pop("managedFields", None)
             return
         writer = self.writer(target, options, caller)

@@ -33,6 +33,9 @@ class Caller:
 
     user: UserInfo = ADMIN
     agent: str = "dray"
+    tracked: bool = True
+    """Whether `managedFields` begins with this caller's writes. If not, an object that nobody else wrote has none;
+    the first apply then counts all that is there as set before it."""
 
 
 class Written(NamedTuple):
