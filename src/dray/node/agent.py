@@ -3,35 +3,45 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import logging
-from collections.abc import Mapping
+import os
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from prometheus_client import CollectorRegistry
 
 import dray
-from dray.api.errors import NotFound, StatusError
-from dray.api.meta import Json, ObjectKey
+from dray.api.errors import StatusError
+from dray.api.meta import Json
 from dray.api.resources import PODS, RESOURCE_SLICES
 from dray.node.cdi import CdiRegistry
 from dray.node.checkpoint import Checkpoint
-from dray.node.heartbeat import Heartbeat
+from dray.node.health import HealthBook
+from dray.node.heartbeat import Heartbeat, NodeFacts
+from dray.node.leftovers import Leftovers, end_all_containers
 from dray.node.metrics import NodeMetrics
-from dray.node.plugins import PluginRegistry
+from dray.node.plugins import Plugin, PluginRegistry
 from dray.node.podworker import NodeServices, PodWorker
-from dray.node.preparation import Preparation
+from dray.node.preparation import CALL_TIMEOUT, Preparation
 from dray.node.runtimes import Runtime
 from dray.runtime.client import Client
 from dray.runtime.clock import Clock
 from dray.runtime.events import EventRecorder
-from dray.runtime.informer import Informer, key_of
+from dray.runtime.informer import Informer
 from dray.runtime.queue import WorkQueue
 
 log = logging.getLogger(__name__)
 
 WIPE_DELAY = 30.0
 """A driver that is gone for this long loses its slices: it may only be restarting."""
+WORKER_RETRY = 1.0
+
+
+class AlreadyRunning(Exception):
+    """Another agent works in the same directory."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +51,13 @@ class NodeOptions:
     """Everything the agent keeps is below: checkpoints, sockets, CDI files, pods."""
     labels: Mapping[str, str] = field(default_factory=dict)
     capacity: Mapping[str, str] = field(default_factory=lambda: {"cpu": "16", "memory": "64Gi", "pods": "110"})
+    address: str = "127.0.0.1"
+    log_port: int = 0
+    """Where the API server fetches logs; 0 if it doesn't need to."""
+    annotations: Mapping[str, str] = field(default_factory=dict)
     wipe_delay: float = WIPE_DELAY
+    call_timeout: float = CALL_TIMEOUT
+    """Seconds that a driver may take for one call."""
 
     @property
     def registry(self) -> Path:
@@ -50,6 +66,10 @@ class NodeOptions:
     @property
     def cdi(self) -> Path:
         return self.root / "cdi"
+
+    @property
+    def pods(self) -> Path:
+        return self.root / "pods"
 
 
 class NodeAgent:
@@ -65,34 +85,44 @@ class NodeAgent:
         self._client = client
         self._clock = clock
         self._options = options
-        for directory in (options.registry, options.cdi):
+        for directory in (options.registry, options.cdi, options.pods):
             directory.mkdir(parents=True, exist_ok=True)
         self._recorder = EventRecorder(client, clock, "kubelet")
-        self.plugins = PluginRegistry(options.registry, clock, self._driver_changed)
+        self._health = HealthBook(clock, lambda driver: self._nudge())
+        self.plugins = PluginRegistry(options.registry, clock, self._driver_changed, self._driver_joined)
         self._wipes: WorkQueue[str] = WorkQueue("slice wipes", clock)
         checkpoint = Checkpoint(options.root / "claims")
-        preparation = Preparation(client, self.plugins, checkpoint, NodeMetrics(self.registry))
-        self._checkpoint = checkpoint
-        self._preparation = preparation
+        preparation = Preparation(
+            client, self.plugins, checkpoint, NodeMetrics(self.registry), call_timeout=options.call_timeout
+        )
+        self._leftovers = Leftovers(clock, options.pods, checkpoint, preparation)
         self._services = NodeServices(
             client=client,
             clock=clock,
             preparation=preparation,
             runtime=runtime,
             cdi=CdiRegistry(options.cdi),
+            health=self._health,
             recorder=self._recorder,
-            pods_directory=options.root / "pods",
+            pods_directory=options.pods,
+            host_ip=options.address,
         )
         self._heartbeat = Heartbeat(
             client,
             clock,
-            node_name=options.name,
-            labels=options.labels,
-            capacity=options.capacity,
-            version=f"dray-{dray.__version__}",
+            NodeFacts(
+                name=options.name,
+                labels=options.labels,
+                annotations=options.annotations,
+                capacity=options.capacity,
+                version=f"dray-{dray.__version__}",
+                address=options.address,
+                log_port=options.log_port,
+                runtime=runtime.name,
+            ),
         )
         self._pods: Informer[Json] = Informer(client, PODS, field_selector=f"spec.nodeName={options.name}", clock=clock)
-        self._workers: dict[str, tuple[PodWorker, asyncio.Task[None]]] = {}
+        self._workers: dict[str, PodWorker] = {}
         self._group: asyncio.TaskGroup | None = None
         self._pods.add_handler(self._pod_changed)
 
@@ -100,22 +130,42 @@ class NodeAgent:
     def is_ready(self) -> bool:
         return self._pods.has_synced
 
-    def log_path(self, pod_uid: str, container: str) -> Path:
-        return self._options.root / "pods" / pod_uid / container / "log"
+    @property
+    def is_idle(self) -> bool:
+        """No pod is on this node; for those who wait until all is gone."""
+        return not self._workers
 
     async def run(self) -> None:
-        await self._heartbeat.register()
-        async with asyncio.TaskGroup() as group:
-            self._group = group
-            group.create_task(self._recorder.run())
-            group.create_task(self._keep_alive())
-            group.create_task(self.plugins.run())
-            group.create_task(self._wipes.work(self._wipe))
-            group.create_task(self._pods.run())
-            for driver in await self._drivers_with_slices():
-                self._wipes.add_after(driver, self._options.wipe_delay)
-            await self._pods.wait_synced()
-            group.create_task(self._release_leftovers())
+        """Until cancelled. Containers go on; the next agent finds them. Raises AlreadyRunning."""
+        with _only_one(self._options.root):
+            await self._until_done("registration", self._heartbeat.register)
+            await self._until_done("wiping of slices", self._wipe_all)
+            async with asyncio.TaskGroup() as group:
+                self._group = group
+                group.create_task(self._wipes.work(self._wipe))
+                group.create_task(self._recorder.run())
+                group.create_task(self._keep_alive())
+                group.create_task(self.plugins.run())
+                group.create_task(self._pods.run())
+                await self._pods.wait_synced()
+                for uid in self._leftovers.find(pod["metadata"]["uid"] for pod in self._pods):
+                    group.create_task(self._leftovers.clear(uid))
+
+    async def end_containers(self) -> None:
+        """End what runs here, after `run` has ended."""
+        await end_all_containers(self._options.pods)
+
+    async def _until_done(self, what: str, action: Callable[[], Awaitable[object]]) -> None:
+        """Nothing can start before this is done: the API server may be on its way up."""
+        delay = 0.2
+        while True:
+            try:
+                await action()
+                return
+            except (StatusError, OSError) as error:
+                log.warning("node %s: %s: %s; again in %.1fs", self._options.name, what, error, delay)
+            await self._clock.sleep(delay)
+            delay = min(delay * 2, 10.0)
 
     async def _keep_alive(self) -> None:
         while True:
@@ -128,67 +178,73 @@ class NodeAgent:
     # Pods
 
     def _pod_changed(self, old: Json | None, new: Json | None) -> None:
-        uid = (new or old or {})["metadata"]["uid"]
-        if new is not None and uid not in self._workers:
-            self._start(PodWorker(self._services, new))
         if old is not None and (new is None or new["metadata"]["uid"] != old["metadata"]["uid"]):
             self._tell(old["metadata"]["uid"], None)
-        if new is not None:
-            self._tell(uid, new)
+        if new is None:
+            return
+        uid = new["metadata"]["uid"]
+        if uid not in self._workers:
+            assert self._group is not None  # pods are followed only while the agent runs
+            self._workers[uid] = PodWorker(self._services, new)
+            self._group.create_task(self._run_worker(uid))
+        self._tell(uid, new)
 
-    def _start(self, worker: PodWorker) -> None:
-        assert self._group is not None  # pods are followed only while the agent runs
-        task = self._group.create_task(self._run_worker(worker))
-        self._workers[worker.uid] = (worker, task)
-
-    async def _run_worker(self, worker: PodWorker) -> None:
+    async def _run_worker(self, uid: str) -> None:
+        """A worker that fails must not take the node with it: it starts anew and finds what there is."""
         try:
-            await worker.run()
-        except Exception:
-            log.exception("pod %s: the worker failed", worker.uid)
-            raise
+            while True:
+                worker = self._workers[uid]
+                try:
+                    await worker.run()
+                    return
+                except Exception:
+                    log.exception("pod %s: its worker failed; it starts anew in %.0fs", uid, WORKER_RETRY)
+                await self._clock.sleep(WORKER_RETRY)
+                self._workers[uid] = worker.renew()
         finally:
-            self._workers.pop(worker.uid, None)
+            del self._workers[uid]
 
     def _tell(self, uid: str, pod: Json | None) -> None:
-        if (entry := self._workers.get(uid)) is not None:
-            entry[0].update(pod)
+        if (worker := self._workers.get(uid)) is not None:
+            worker.update(pod)
 
-    async def _release_leftovers(self) -> None:
-        """Claims that a previous run of the agent prepared for pods that are gone meanwhile."""
-        present = {pod["metadata"]["uid"] for pod in self._pods}
-        leftovers = {uid for claim in self._checkpoint.claims for uid in claim.pods} - present
-        for uid in sorted(leftovers):
-            delay = 0.5
-            while True:
-                try:
-                    await self._preparation.release(uid)
-                    break
-                except Exception as error:  # noqa: BLE001 - drivers may fail in any way; the claim must not be forgotten
-                    log.warning("claims of the gone pod %s: %s; again in %.1fs", uid, error, delay)
-                await self._clock.sleep(delay)
-                delay = min(delay * 2, 30.0)
+    def _nudge(self) -> None:
+        for worker in self._workers.values():
+            worker.nudge()
 
-    # Slices of drivers that are gone
+    # Drivers
 
-    def _driver_changed(self, driver: str, is_registered: bool) -> None:
-        if not is_registered:
+    def _driver_joined(self, plugin: Plugin) -> None:
+        self._health.follow(plugin)
+
+    def _driver_changed(self, driver: str, is_up: bool) -> None:
+        if is_up:
+            self._nudge()
+        else:
             self._wipes.add_after(driver, self._options.wipe_delay)
 
-    async def _drivers_with_slices(self) -> set[str]:
-        slices = await self._client.list(RESOURCE_SLICES, field_selector=f"spec.nodeName={self._options.name}")
-        return {item["spec"]["driver"] for item in slices.get("items") or ()}
+    async def _wipe_all(self) -> None:
+        """Before the first driver registers: whoever comes back publishes anew, the others must not be counted on."""
+        await self._client.delete_collection(RESOURCE_SLICES, field_selector=f"spec.nodeName={self._options.name}")
 
     async def _wipe(self, driver: str) -> float | None:
         """Devices of a driver that isn't there can't be prepared: don't let them be given out."""
-        if driver in self.plugins.drivers:
-            return None
-        selector = f"spec.nodeName={self._options.name},spec.driver={driver}"
-        slices = await self._client.list(RESOURCE_SLICES, field_selector=selector)
-        for item in slices.get("items") or ():
-            key: ObjectKey = key_of(item)
-            try:
-                await self._client.delete(RESOURCE_SLICES, key.name, uid=item["metadata"]["uid"])
-            except NotFound:
-                continue
+        if driver not in self.plugins.up:
+            log.info("driver %s is gone: deleting its slices of node %s", driver, self._options.name)
+            selector = f"spec.nodeName={self._options.name},spec.driver={driver}"
+            await self._client.delete_collection(RESOURCE_SLICES, field_selector=selector)
         return None
+
+
+@contextmanager
+def _only_one(root: Path) -> Iterator[None]:
+    """The kernel lets go of the lock when the process ends, however it ends."""
+    descriptor = os.open(root / "agent.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise AlreadyRunning(f"another node agent works in {root}; end it, or choose another directory") from None
+        yield
+    finally:
+        os.close(descriptor)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
+import yaml
 
 from dray.api.cdi import CdiSpec, ContainerEdits
+
+log = logging.getLogger(__name__)
 
 
 class CdiDeviceMissing(Exception):
@@ -34,14 +38,28 @@ class CdiRegistry:
     def _read(self, kinds: set[str]) -> dict[str, ContainerEdits]:
         found: dict[str, ContainerEdits] = {}
         for directory in self._directories:
-            for path in sorted(directory.glob("*.json")):
-                spec = msgspec.json.decode(path.read_bytes(), type=CdiSpec)
-                if spec.kind in kinds:
+            for path in sorted((*directory.glob("*.json"), *directory.glob("*.yaml"))):
+                spec = _read_spec(path)
+                if spec is not None and spec.kind in kinds:
                     for device in spec.devices:
                         found[f"{spec.kind}={device.name}"] = merge_edits(
                             (spec.container_edits, device.container_edits)
                         )
         return found
+
+
+def _read_spec(path: Path) -> CdiSpec | None:
+    """None if it is gone meanwhile, or broken: that is its writer's affair and must not stop other devices."""
+    try:
+        content = path.read_bytes()
+        if path.suffix == ".yaml":
+            return msgspec.convert(yaml.load(content, getattr(yaml, "CSafeLoader", yaml.SafeLoader)), CdiSpec)
+        return msgspec.json.decode(content, type=CdiSpec)
+    except FileNotFoundError:
+        return None
+    except (msgspec.MsgspecError, yaml.YAMLError) as error:
+        log.warning("CDI file %s is ignored: %s", path, error)
+        return None
 
 
 def merge_edits(parts: Iterable[ContainerEdits]) -> ContainerEdits:

@@ -6,6 +6,7 @@ loses track of something that may be prepared.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -20,6 +21,10 @@ class HeldDevice(msgspec.Struct, frozen=True, kw_only=True):
     device: str
     cdi_device_ids: tuple[str, ...] = ()
 
+    @property
+    def key(self) -> tuple[str, str, str]:
+        return self.driver, self.pool, self.device
+
 
 class HeldClaim(msgspec.Struct, frozen=True, kw_only=True):
     namespace: str
@@ -32,19 +37,22 @@ class HeldClaim(msgspec.Struct, frozen=True, kw_only=True):
     prepared: frozenset[str] = frozenset()
     """Drivers that said they did."""
     devices: tuple[HeldDevice, ...] = ()
+    allocation: str = ""
+    """Identifies what was allocated: a claim may be allocated anew while an old allocation is still prepared."""
 
     @property
     def is_prepared(self) -> bool:
         return self.prepared.issuperset(self.drivers)
 
+    def iter_devices(self, request: str = "") -> Iterator[HeldDevice]:
+        """Of one request, or of all if none is named. Devices that name no request belong to all."""
+        for device in self.devices:
+            names = {name.partition("/")[0] for name in device.requests}  # subrequests stand for their request
+            if not request or not names or request in names:
+                yield device
+
     def cdi_device_ids(self, request: str = "") -> list[str]:
-        """Of one request, or of all if none is named."""
-        return [
-            cdi_id
-            for device in self.devices
-            if not request or not device.requests or request in device.requests
-            for cdi_id in device.cdi_device_ids
-        ]
+        return [cdi_id for device in self.iter_devices(request) for cdi_id in device.cdi_device_ids]
 
 
 class DamagedCheckpoint(Exception):
@@ -71,6 +79,12 @@ class Checkpoint:
     @property
     def claims(self) -> list[HeldClaim]:
         return list(self._claims.values())
+
+    def find(self, namespace: str, name: str, pod_uid: str) -> HeldClaim | None:
+        """The claim of this name that the pod holds."""
+        return next(
+            (claim for claim in self.used_by(pod_uid) if (claim.namespace, claim.name) == (namespace, name)), None
+        )
 
     def used_by(self, pod_uid: str) -> list[HeldClaim]:
         return [claim for claim in self._claims.values() if pod_uid in claim.pods]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from dray.api.errors import AlreadyExists, Conflict, NotFound
 from dray.api.meta import Json
@@ -15,35 +16,49 @@ from dray.runtime.clock import Clock
 LEASE_NAMESPACE = "kube-node-lease"
 LEASE_SECONDS = 40
 RENEW_INTERVAL = 10.0
+ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
+"""Kubernetes' names for what the system calls itself."""
 STATUS_INTERVAL = 300.0
 """The Node object itself is written rarely: every write wakes everyone who watches nodes."""
 
 
+@dataclass(frozen=True)
+class NodeFacts:
+    """What the Node object says."""
+
+    name: str
+    version: str
+    runtime: str
+    capacity: Mapping[str, str]
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    address: str = "127.0.0.1"
+    log_port: int = 0
+
+
 class Heartbeat:
-    def __init__(
-        self,
-        client: Client,
-        clock: Clock,
-        *,
-        node_name: str,
-        labels: Mapping[str, str],
-        capacity: Mapping[str, str],
-        version: str,
-    ) -> None:
+    def __init__(self, client: Client, clock: Clock, facts: NodeFacts) -> None:
         self._client = client
         self._clock = clock
-        self._name = node_name
-        self._labels = {"kubernetes.io/hostname": node_name, "kubernetes.io/os": "linux", **labels}
-        self._capacity = dict(capacity)
-        self._version = version
+        self._facts = facts
+        self._name = facts.name
+
+    def _metadata(self) -> Json:
+        labels = {
+            "kubernetes.io/hostname": self._name,
+            "kubernetes.io/os": "linux",
+            "kubernetes.io/arch": ARCHITECTURES.get(platform.machine(), platform.machine()),
+            **self._facts.labels,
+        }
+        return {"labels": labels, "annotations": dict(self._facts.annotations)}
 
     async def register(self) -> Json:
         """Make the Node object, or bring an old one up to date. Labels that others set stay."""
-        node: Json = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": self._name, "labels": self._labels}}
+        node: Json = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": self._name, **self._metadata()}}
         try:
             await self._client.create(NODES, node)
         except AlreadyExists:
-            await self._client.patch(NODES, self._name, {"metadata": {"labels": self._labels}})
+            await self._client.patch(NODES, self._name, {"metadata": self._metadata()})
         return await self._report_status()
 
     async def run(self) -> None:
@@ -66,22 +81,28 @@ class Heartbeat:
             "lastTransitionTime": now,
         }
         status: Json = {
-            "capacity": self._capacity,
-            "allocatable": self._capacity,
+            "capacity": dict(self._facts.capacity),
+            "allocatable": dict(self._facts.capacity),
+            "addresses": [
+                {"type": "InternalIP", "address": self._facts.address},
+                {"type": "Hostname", "address": self._name},
+            ],
             "conditions": [ready],
             "nodeInfo": {
-                "architecture": platform.machine(),
+                "architecture": ARCHITECTURES.get(platform.machine(), platform.machine()),
                 "operatingSystem": "linux",
-                "kubeletVersion": self._version,
+                "kubeletVersion": self._facts.version,
                 "kernelVersion": platform.release(),
                 "osImage": platform.system(),
-                "containerRuntimeVersion": "dray://1",
+                "containerRuntimeVersion": f"{self._facts.runtime}://1",
                 "kubeProxyVersion": "",
                 "bootID": "",
                 "machineID": "",
                 "systemUUID": "",
             },
         }
+        if self._facts.log_port:
+            status["daemonEndpoints"] = {"kubeletEndpoint": {"Port": self._facts.log_port}}
         return await self._client.patch(NODES, self._name, {"status": status}, subresource="status")
 
     async def _renew(self) -> None:

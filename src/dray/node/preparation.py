@@ -10,15 +10,16 @@ One call per driver carries all claims of the pod; drivers are called side by si
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import time
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import grpc
 from msgspec.structs import replace
 
 from dray.api.claims import ResourceClaim
-from dray.api.codec import decode_as
+from dray.api.codec import decode_as, encode
 from dray.api.errors import NotFound
 from dray.api.resources import RESOURCE_CLAIMS
 from dray.node.checkpoint import Checkpoint, HeldClaim, HeldDevice
@@ -27,7 +28,7 @@ from dray.node.plugins import Plugin, PluginRegistry
 from dray.runtime.client import Client
 from dray.runtime.locks import KeyedLocks
 
-PREPARE_TIMEOUT = 45.0
+CALL_TIMEOUT = 45.0
 
 
 class NotUsable(Exception):
@@ -38,27 +39,54 @@ class DriverFailed(Exception):
     """Drivers did not do what they were asked; worth another try."""
 
 
+class ClaimUse(NamedTuple):
+    """A claim that a pod uses, under the name that its containers know it by."""
+
+    entry: str
+    namespace: str
+    name: str
+    must_be_owned: bool = False
+    """It was made for the pod, so one of that name that wasn't is another claim."""
+
+
 class Preparation:
-    def __init__(self, client: Client, plugins: PluginRegistry, checkpoint: Checkpoint, metrics: NodeMetrics) -> None:
+    def __init__(
+        self,
+        client: Client,
+        plugins: PluginRegistry,
+        checkpoint: Checkpoint,
+        metrics: NodeMetrics,
+        *,
+        call_timeout: float = CALL_TIMEOUT,
+    ) -> None:
         self._client = client
         self._plugins = plugins
         self._checkpoint = checkpoint
         self._metrics = metrics
+        self._call_timeout = call_timeout
         self._locks = KeyedLocks()
         metrics.watch_claims_in_use(lambda: checkpoint.claims)
 
-    async def prepare(self, pod_uid: str, claims: Sequence[tuple[str, str]]) -> list[HeldClaim]:
-        """`claims` are (namespace, name), in the order of the pod's spec. Returns them prepared, or raises."""
-        usable = [await self._fetch(namespace, name, pod_uid) for namespace, name in claims]
-        async with self._locks.hold(*(claim.metadata.uid for claim in usable)):
-            for claim in usable:
+    async def prepare(self, pod_uid: str, uses: Sequence[ClaimUse]) -> dict[str, HeldClaim]:
+        """The claims by entry, all prepared. Raises NotUsable, DriverFailed, StatusError."""
+        known = [self._checkpoint.find(use.namespace, use.name, pod_uid) for use in uses]
+        ready = {
+            use.entry: held for use, held in zip(uses, known, strict=True) if held is not None and held.is_prepared
+        }
+        if len(ready) == len(uses):
+            return ready  # by an earlier agent, or before a hiccup: the pod may go on without asking anyone
+        claims = {use.entry: await self._fetch(use, pod_uid) for use in uses}
+        for claim in claims.values():
+            for driver in _drivers_to_call(claim):
+                self._plugin(driver)  # before anything is recorded: what no driver heard of needs no unprepare
+        async with self._locks.hold(*(claim.metadata.uid for claim in claims.values())):
+            for claim in claims.values():
                 self._hold(claim, pod_uid)
-            uids = [claim.metadata.uid for claim in usable]
-            await self._ask_drivers(uids)
-            return [self._held(uid) for uid in uids]
+            await self._ask_drivers({claim.metadata.uid for claim in claims.values()})
+            return {entry: self._held(claim.metadata.uid) for entry, claim in claims.items()}
 
     async def release(self, pod_uid: str) -> None:
-        """The pod is done: unprepare what nobody else on this node uses."""
+        """The pod is done: unprepare what nobody else on this node uses. Raises DriverFailed."""
         uids = [claim.uid for claim in self._checkpoint.used_by(pod_uid)]
         async with self._locks.hold(*uids):
             last: list[HeldClaim] = []
@@ -70,19 +98,24 @@ class Preparation:
                     last.append(claim)
             await self._let_go(last)
 
-    async def _fetch(self, namespace: str, name: str, pod_uid: str) -> ResourceClaim:
+    async def _fetch(self, use: ClaimUse, pod_uid: str) -> ResourceClaim:
+        where = f"ResourceClaim {use.namespace}/{use.name}"
         try:
-            claim = decode_as(ResourceClaim, await self._client.get(RESOURCE_CLAIMS, name, namespace))
+            claim = decode_as(ResourceClaim, await self._client.get(RESOURCE_CLAIMS, use.name, use.namespace))
         except NotFound as error:
-            raise NotUsable(f"ResourceClaim {namespace}/{name} does not exist") from error
+            raise NotUsable(f"{where} does not exist") from error
+        owners = claim.metadata.owner_references
+        if use.must_be_owned and not any(owner.uid == pod_uid and owner.controller for owner in owners):
+            raise NotUsable(f"{where} was not created for the pod (the pod is not its owner)")
         if claim.status.allocation is None:
-            raise NotUsable(f"ResourceClaim {namespace}/{name} is not allocated")
+            raise NotUsable(f"{where} is not allocated")
         if not any(user.uid == pod_uid for user in claim.status.reserved_for):
-            raise NotUsable(f"ResourceClaim {namespace}/{name} is not reserved for the pod")
+            raise NotUsable(f"{where} is not reserved for the pod")
         return claim
 
     def _hold(self, claim: ResourceClaim, pod_uid: str) -> None:
         held = self._checkpoint.get(claim.metadata.uid)
+        allocation = _fingerprint(claim)
         if held is None:
             held = HeldClaim(
                 namespace=claim.metadata.namespace,
@@ -90,7 +123,10 @@ class Preparation:
                 uid=claim.metadata.uid,
                 pods=frozenset({pod_uid}),
                 drivers=_drivers_to_call(claim),
+                allocation=allocation,
             )
+        elif held.allocation != allocation:
+            raise NotUsable(f"ResourceClaim {held.namespace}/{held.name} is still prepared for an earlier allocation")
         self._checkpoint.put(replace(held, pods=held.pods | {pod_uid}))
 
     def _held(self, uid: str) -> HeldClaim:
@@ -115,7 +151,7 @@ class Preparation:
             response = await self._call(plugin, "NodePrepareResources", claims)
         except DriverFailed as error:
             return [str(error)]
-        problems = []
+        problems: list[str] = []
         for claim in claims:
             answer = response.claims.get(claim.uid)
             if answer is None:
@@ -169,7 +205,7 @@ class Preparation:
     def _plugin(self, driver: str) -> Plugin:
         plugin = self._plugins.get(driver)
         if plugin is None:
-            raise DriverFailed(f"driver {driver} is not registered on this node")
+            raise DriverFailed(f"DRA driver {driver} is not registered")
         return plugin
 
     async def _call(self, plugin: Plugin, method: str, claims: list[HeldClaim]) -> Any:
@@ -179,12 +215,18 @@ class Preparation:
         )
         start, code = time.perf_counter(), "OK"
         try:
-            return await getattr(plugin.stub, method)(request, timeout=PREPARE_TIMEOUT)
+            return await getattr(plugin.stub, method)(request, timeout=self._call_timeout)
         except grpc.aio.AioRpcError as error:
             code = error.code().name
             raise DriverFailed(f"driver {plugin.name}: {method}: {code}: {error.details()}") from error
         finally:
             self._metrics.observe_operation(plugin.name, method, code, time.perf_counter() - start)
+
+
+def _fingerprint(claim: ResourceClaim) -> str:
+    allocation = claim.status.allocation
+    assert allocation is not None  # the caller checked
+    return hashlib.sha256(encode(allocation.devices)).hexdigest()
 
 
 def _drivers_to_call(claim: ResourceClaim) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from dray.api.cdi import ContainerEdits
+from dray.api.meta import Time
 
 
 @dataclass(frozen=True)
@@ -20,23 +21,45 @@ class ContainerSpec:
     name: str
     directory: Path
     """Private to this container; kept between restarts."""
-    log_path: Path
+    image: str = ""
+    attempt: int = 0
+    """Counts the restarts. An attempt runs at most once, whatever happens to the agent."""
     command: tuple[str, ...] = ()
+    arguments: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
     working_directory: str = ""
     edits: ContainerEdits = field(default_factory=ContainerEdits)
     annotations: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def log_path(self) -> Path:
+        return log_path(self.directory, self.attempt)
+
+
+def log_path(directory: Path, attempt: int) -> Path:
+    """Every attempt has a log of its own, so that the one before a crash can be read."""
+    return directory / f"{attempt}.log"
+
+
+class CreateFailed(Exception):
+    """There is nothing that could be run, as yet; the text is for the container's status."""
+
 
 class StartFailed(Exception):
-    """The container could not be started; the text is for its status."""
+    """The container's program could not be run: that attempt is over. The text is for its status."""
 
 
 class Running(Protocol):
-    """A started container."""
+    """An attempt that was started; it may have ended already."""
 
     @property
     def id(self) -> str: ...
+
+    @property
+    def attempt(self) -> int: ...
+
+    @property
+    def started_at(self) -> Time: ...
 
     async def wait(self) -> int:
         """The exit code, once it has ended."""
@@ -50,4 +73,10 @@ class Running(Protocol):
 class Runtime(Protocol):
     name: str
 
-    async def start(self, spec: ContainerSpec) -> Running: ...
+    async def start(self, spec: ContainerSpec) -> Running:
+        """Raises CreateFailed, StartFailed."""
+        ...
+
+    def find(self, spec: ContainerSpec) -> Running | None:
+        """The last attempt of this container that an earlier agent started, if there is one."""
+        ...

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from dray.api.times import format_time
 from dray.node.runtimes import ContainerSpec, Running, StartFailed
 from dray.runtime.clock import Clock
 
@@ -12,7 +13,7 @@ EXIT_CODE = "dray.dev/exit-code"
 
 
 class SimulatedRuntime:
-    """Without the annotation a container runs until it is stopped."""
+    """Without the annotation a container runs until it is stopped. Nothing of it outlives the agent."""
 
     name = "simulated"
 
@@ -28,10 +29,15 @@ class SimulatedRuntime:
             raise StartFailed(f"annotations {RUN_SECONDS} and {EXIT_CODE} are numbers: {error}") from error
         return _Simulated(spec, self._clock, seconds, exit_code)
 
+    def find(self, spec: ContainerSpec) -> Running | None:
+        return None
+
 
 class _Simulated:
     def __init__(self, spec: ContainerSpec, clock: Clock, seconds: float | None, exit_code: int) -> None:
-        self.id = f"simulated://{spec.pod_uid}/{spec.name}"
+        self.id = f"simulated://{spec.pod_uid}/{spec.name}/{spec.attempt}"
+        self.attempt = spec.attempt
+        self.started_at = format_time(clock.now())
         self._ended = asyncio.Event()
         self._exit_code = exit_code
         self._timer = None if seconds is None else asyncio.create_task(self._end_after(clock, seconds))

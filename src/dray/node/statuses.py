@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Literal
 
 from dray.api.meta import Json, Time
 
 ContainerState = Literal["waiting", "running", "terminated"]
+ContainerKind = Literal["main", "init", "sidecar"]
+
+NOT_READY = "ContainersNotReady"
+COMPLETED = "PodCompleted"
 
 
 @dataclass(slots=True)
@@ -16,6 +21,7 @@ class ContainerRecord:
 
     name: str
     image: str
+    kind: ContainerKind = "main"
     state: ContainerState = "waiting"
     reason: str = ""
     message: str = ""
@@ -24,59 +30,106 @@ class ContainerRecord:
     finished_at: Time | None = None
     exit_code: int = 0
     restarts: int = 0
-    is_init: bool = False
+    last_end: Json | None = None
+    resources: list[Json] = field(default_factory=list)
+    """Health of its devices, as `allocatedResourcesStatus` shows it."""
+
+    @classmethod
+    def known(cls, container: Json, kind: ContainerKind, status: Json | None) -> ContainerRecord:
+        """For a container whose pod may have been on this node before: restarts go on counting."""
+        record = cls(container["name"], container.get("image", ""), kind)
+        if status is not None:
+            record.restarts = status.get("restartCount") or 0
+            record.last_end = (status.get("lastState") or {}).get("terminated")
+        return record
+
+    def wait_for(self, reason: str, message: str = "") -> None:
+        if self.state == "terminated":
+            self.last_end = self._end()
+        self.state, self.reason, self.message = "waiting", reason, message
+
+    def run(self, container_id: str, started_at: Time) -> None:
+        self.state, self.reason, self.message = "running", "", ""
+        self.id, self.started_at = container_id, started_at
+
+    def end(self, exit_code: int, now: Time, reason: str = "", message: str = "") -> None:
+        self.state, self.exit_code, self.finished_at = "terminated", exit_code, now
+        self.reason, self.message = reason, message
+
+    @property
+    def has_succeeded(self) -> bool:
+        return self.state == "terminated" and self.exit_code == 0
 
     def status(self) -> Json:
-        details: Json = {}
-        match self.state:
-            case "waiting":
-                details["reason"] = self.reason or "ContainerCreating"
-                if self.message:
-                    details["message"] = self.message
-            case "running":
-                details["startedAt"] = self.started_at
-            case "terminated":
-                details = {
-                    "exitCode": self.exit_code,
-                    "reason": self.reason or ("Completed" if self.exit_code == 0 else "Error"),
-                    "startedAt": self.started_at,
-                    "finishedAt": self.finished_at,
-                    "containerID": self.id,
-                }
-                if self.message:
-                    details["message"] = self.message
+        is_running = self.state == "running"
         result: Json = {
             "name": self.name,
             "image": self.image,
             "imageID": "",
-            "ready": self.state == "running" or (self.is_init and self.state == "terminated" and self.exit_code == 0),
-            "started": self.state == "running",
+            "ready": is_running or (self.kind == "init" and self.has_succeeded),
+            "started": is_running,
             "restartCount": self.restarts,
-            "state": {self.state: details},
+            "state": {self.state: self._details()},
+            "lastState": {"terminated": self.last_end} if self.last_end else {},
         }
         if self.id:
             result["containerID"] = self.id
+        if self.resources:
+            result["allocatedResourcesStatus"] = self.resources
         return result
+
+    def _details(self) -> Json:
+        match self.state:
+            case "waiting":
+                details: Json = {"reason": self.reason or "ContainerCreating"}
+                return {**details, "message": self.message} if self.message else details
+            case "running":
+                return {"startedAt": self.started_at}
+            case "terminated":
+                return self._end()
+
+    def _end(self) -> Json:
+        details: Json = {
+            "exitCode": self.exit_code,
+            "reason": self.reason or ("Completed" if self.exit_code == 0 else "Error"),
+            "startedAt": self.started_at,
+            "finishedAt": self.finished_at,
+        }
+        if self.id:
+            details["containerID"] = self.id
+        if self.message:
+            details["message"] = self.message
+        return details
 
 
 def pod_status(
-    records: list[ContainerRecord], *, phase: str, started_at: Time, now: Time, reason: str = "", message: str = ""
+    records: Iterable[ContainerRecord],
+    *,
+    phase: str,
+    started_at: Time,
+    now: Time,
+    host_ip: str = "",
+    reason: str = "",
+    message: str = "",
 ) -> Json:
     """A merge patch for `status`. Conditions that others own (PodScheduled) are added by the caller."""
-    containers = [record for record in records if not record.is_init]
-    init = [record for record in records if record.is_init]
-    is_initialized = all(record.state == "terminated" and record.exit_code == 0 for record in init)
-    is_ready = phase == "Running" and all(record.state == "running" for record in containers)
+    containers: list[ContainerRecord] = []
+    init: list[ContainerRecord] = []
+    for record in records:
+        (containers if record.kind == "main" else init).append(record)
     done = phase in ("Succeeded", "Failed")
+    is_initialized = phase != "Pending" or not init
+    sidecars = (record for record in init if record.kind == "sidecar")
+    is_ready = phase == "Running" and all(record.state == "running" for record in (*containers, *sidecars))
+    not_ready = COMPLETED if done else "" if is_ready else NOT_READY
     status: Json = {
         "phase": phase,
         "startTime": started_at,
         "conditions": [
-            _condition("Initialized", is_initialized, now, "PodCompleted" if done else ""),
-            _condition("Ready", is_ready, now, "PodCompleted" if done else "" if is_ready else "ContainersNotReady"),
-            _condition(
-                "ContainersReady", is_ready, now, "PodCompleted" if done else "" if is_ready else "ContainersNotReady"
-            ),
+            _condition("PodReadyToStartContainers", not done, now),
+            _condition("Initialized", is_initialized, now, COMPLETED if done else "" if is_initialized else NOT_READY),
+            _condition("Ready", is_ready, now, not_ready),
+            _condition("ContainersReady", is_ready, now, not_ready),
         ],
         "containerStatuses": [record.status() for record in containers],
         "reason": reason or None,
@@ -84,10 +137,12 @@ def pod_status(
     }
     if init:
         status["initContainerStatuses"] = [record.status() for record in init]
+    if host_ip:
+        status |= {"hostIP": host_ip, "hostIPs": [{"ip": host_ip}], "podIP": host_ip, "podIPs": [{"ip": host_ip}]}
     return status
 
 
-def _condition(kind: str, holds: bool, now: Time, reason: str) -> Json:
+def _condition(kind: str, holds: bool, now: Time, reason: str = "") -> Json:
     condition: Json = {"type": kind, "status": "True" if holds else "False", "lastTransitionTime": now}
     if reason:
         condition["reason"] = reason

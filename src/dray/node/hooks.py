@@ -1,0 +1,61 @@
+"""Hooks of the Container Device Interface: programs that run around a container, told about it on standard input."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from dray.api.cdi import Hook
+
+BEFORE = ("prestart", "createRuntime", "createContainer", "startContainer")
+AFTER_START = ("poststart",)
+AFTER = ("poststop",)
+
+
+class HookFailed(Exception):
+    """The text names the hook and what it said."""
+
+
+class ContainerHooks:
+    """The hooks of one container, and what they are told."""
+
+    def __init__(
+        self, hooks: Iterable[Hook], *, container_id: str, bundle: Path, annotations: Mapping[str, str]
+    ) -> None:
+        self._hooks = tuple(hooks)
+        self._state = {
+            "ociVersion": "1.0.2",
+            "id": container_id,
+            "bundle": str(bundle),
+            "annotations": dict(annotations),
+        }
+
+    async def run(self, names: Iterable[str], *, status: str, pid: int = 0) -> None:
+        """Run the hooks of these names, in order. Raises HookFailed, OSError."""
+        state = json.dumps({**self._state, "status": status, "pid": pid}).encode()
+        for name in names:
+            for hook in self._hooks:
+                if hook.hook_name == name:
+                    await _run(hook, state)
+
+
+async def _run(hook: Hook, state: bytes) -> None:
+    process = await asyncio.create_subprocess_exec(
+        hook.path,
+        *hook.args[1:],  # the first is the program's own name, as in execve
+        env=dict(item.split("=", 1) for item in hook.env if "=" in item),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        _, errors = await asyncio.wait_for(process.communicate(state), hook.timeout)
+    except TimeoutError as error:
+        process.kill()
+        await process.wait()
+        raise HookFailed(f"hook {hook.hook_name} {hook.path} took longer than {hook.timeout} s") from error
+    if process.returncode:
+        text = errors.decode(errors="replace").strip()
+        raise HookFailed(f"hook {hook.hook_name} {hook.path} ended with {process.returncode}: {text}")
