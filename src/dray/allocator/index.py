@@ -132,6 +132,14 @@ class Index:
     def find_class(self, name: str) -> DeviceClass | None:
         return self._classes.get(name)
 
+    def class_names(self) -> Iterator[str]:
+        return iter(self._classes)
+
+    def compiled(self, claims: Sequence[ResourceClaim]) -> tuple[Program, View]:
+        """The claims as the search sees them, and how they see devices. For explanations."""
+        program = self._compiler.program(claims, self.find_class)
+        return program, self._compiler.view(program)
+
     def allocate(self, node: str, claims: Sequence[ResourceClaim], limits: Limits = NO_LIMITS) -> Allocation | None:
         """Devices for all claims on this node, or None if they don't fit. Raises AllocationError."""
         program = self._compiler.program(claims, self.find_class)

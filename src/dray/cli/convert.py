@@ -13,8 +13,8 @@ from dray.api.codec import DecodeError, decode_object, encode_as
 from dray.api.kinds import KINDS
 from dray.api.meta import RESOURCE_GROUP, Json
 from dray.api.yaml_nodes import resolve
+from dray.cli.exits import PROBLEMS, UNUSABLE
 from dray.cli.sources import BrokenDocument, ManifestObject, Source, UnusableInput, iter_objects, read_sources
-from dray.cli.validate import PROBLEMS, UNUSABLE
 
 
 class Version(StrEnum):

@@ -17,8 +17,8 @@ from dray.api.kinds import KINDS
 from dray.api.meta import RESOURCE_GROUP, Time
 from dray.api.times import format_time
 from dray.cli.checks import Checked, check_objects
+from dray.cli.exits import UNUSABLE
 from dray.cli.sources import BrokenDocument, ManifestObject, Source, iter_objects, read_sources
-from dray.cli.validate import UNUSABLE
 
 _PLACES: Final = (
     Path(__file__).resolve().parents[3] / "examples" / "seeds",

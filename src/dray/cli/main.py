@@ -27,6 +27,9 @@ COMPONENTS: Final = "Components"
 COMMANDS: Final[dict[str, Entry]] = {
     "validate": Entry("dray.cli.validate:run", OBJECTS),
     "convert": Entry("dray.cli.convert:run", OBJECTS),
+    "allocate": Entry("dray.cli.allocate:run", DEVICES),
+    "explain": Entry("dray.cli.explain:run", DEVICES),
+    "verify": Entry("dray.cli.verify:run", DEVICES),
     "demo": Entry("dray.cli.demo:run", OBJECTS),
     "apiserver": Entry("dray.cli.apiserver:run", COMPONENTS),
     "controllers": Entry("dray.cli.controllers:run", COMPONENTS),

@@ -9,11 +9,9 @@ import typer
 
 from dray.api.times import format_time
 from dray.cli.checks import check_objects
+from dray.cli.exits import PROBLEMS, UNUSABLE
 from dray.cli.gates import read_gates
 from dray.cli.sources import Source, UnusableInput, iter_objects, read_sources
-
-PROBLEMS = 1
-UNUSABLE = 2
 
 
 def run(
