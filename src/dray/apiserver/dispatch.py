@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -21,7 +22,7 @@ from dray.apiserver.listing import Page, list_page, parse_revision
 from dray.apiserver.media import Wanted, read_accept, read_object_bytes, read_patch
 from dray.apiserver.namespaces import create_namespaces
 from dray.apiserver.options import WriteOptions, read_delete_options, read_list_options, read_write_options
-from dray.apiserver.outputs import render_error_event, render_events, render_object, render_page
+from dray.apiserver.outputs import render_batch, render_error_event, render_object, render_page
 from dray.apiserver.patching import patch_object
 from dray.apiserver.paths import not_found_page, serve_path
 from dray.apiserver.records import decode_json, encode_json
@@ -206,11 +207,16 @@ class Api:
         form = self._form(request)
 
         async def stream() -> AsyncIterator[bytes]:
+            clock = asyncio.get_running_loop().time
             try:
                 async with watch_objects(self.registry, target, options) as batches:
                     async for batch in batches:
-                        for start in range(0, len(batch), _EVENTS_PER_CHUNK):
-                            yield render_events(batch[start : start + _EVENTS_PER_CHUNK], target, *form)
+                        data = render_batch(batch, target, *form)
+                        for start in range(0, len(data), _CHUNK):
+                            yield data[start : start + _CHUNK]
+                        # Under load events come in quick succession. Watchers then take them together, all at the
+                        # same ticks, so that one writing serves them all; the first event after a pause goes at once.
+                        await asyncio.sleep(_TICK - clock() % _TICK)
             except StatusError as error:
                 yield render_error_event(error.status())
 
@@ -237,7 +243,9 @@ class Api:
         return ApiResponse(status, body, content_type=read_accept(request.header("accept")).media)
 
 
-_EVENTS_PER_CHUNK: Final = 500
+_CHUNK: Final = 1 << 20
+_TICK: Final = 0.01
+"""Seconds between two looks of a watcher, if there is something to see."""
 
 
 def _is_routed(row: Row, request: ApiRequest) -> bool:

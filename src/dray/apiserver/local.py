@@ -112,7 +112,7 @@ class LocalClient:
 
             async def events() -> AsyncIterator[WatchEvent]:
                 async for batch in batches:
-                    for kind, record in batch:
+                    for kind, record in batch.events:
                         yield WatchEvent(kind, record.to_json(target.version))
 
             yield events()

@@ -10,10 +10,10 @@ from dray.api.meta import Json
 from dray.api.printing import print_table
 from dray.apiserver.listing import Page
 from dray.apiserver.media import YAML, Wanted, write_yaml
+from dray.apiserver.record_cache import Batch
 from dray.apiserver.records import Record, encode_json
 from dray.apiserver.resources import Row
 from dray.apiserver.targets import Target
-from dray.apiserver.watching import Event
 from dray.runtime.client import EventType
 
 _META: Final = "meta.k8s.io/"
@@ -53,15 +53,20 @@ def list_bytes(row: Row, version: str, metadata: Json, items: Iterable[bytes]) -
     return b"".join((head, encode_json(metadata), b',"items":[', b",".join(items), b"]}"))
 
 
-def render_events(events: list[Event], target: Target, wanted: Wanted, now: datetime, include: str) -> bytes:
+def render_batch(batch: Batch, target: Target, wanted: Wanted, now: datetime, include: str) -> bytes:
     """A batch of events, one per line."""
+    version = target.version
     if not (wanted.is_table or wanted.is_partial):
-        version = target.version
-        return b"".join(
-            [b'{"type":"%b","object":%b}\n' % (_NAMES[kind], record.to_bytes(version)) for kind, record in events]
-        )
+        written = batch.written.get(version)
+        if written is None:
+            lines = [
+                b'{"type":"%b","object":%b}\n' % (_NAMES[kind], record.to_bytes(version))
+                for kind, record in batch.events
+            ]
+            written = batch.written[version] = b"".join(lines)
+        return written
     lines = []
-    for kind, record in events:
+    for kind, record in batch.events:
         obj = record.to_json(target.version)
         if wanted.is_table:
             rows = [] if kind is EventType.BOOKMARK else [obj]

@@ -5,13 +5,33 @@ Each is decoded once, and written once per version, however many readers it has.
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Sequence
+from typing import Final, NamedTuple
 
 from dray.apiserver.records import Record
 from dray.apiserver.resources import Row
+from dray.runtime.client import EventType
 from dray.store.interface import Change, Entry
 
 _SIZE: Final = 8192
+_BATCHES: Final = 256
+
+
+class Event(NamedTuple):
+    type: EventType
+    record: Record
+    """For a bookmark it carries nothing but the revision."""
+
+
+class Batch:
+    """Events that go out together. Watchers who get the same ones share the batch, and its written forms."""
+
+    __slots__ = ("events", "written")
+
+    def __init__(self, events: list[Event]) -> None:
+        self.events = events
+        self.written: dict[str, bytes] = {}
+        """By version, as plain JSON lines."""
 
 
 class RecordCache:
@@ -20,6 +40,23 @@ class RecordCache:
     def __init__(self) -> None:
         self._newest: dict[str, Record] = {}
         self._changes: dict[tuple[int, str, bool], SharedRecord] = {}
+        self._batches: dict[tuple[str, int, int, int], Batch] = {}
+
+    def batch(self, row: Row, prefix: str, changes: Sequence[Change]) -> Batch:
+        """The events of changes below `prefix`, for all who watch it without a selector."""
+        key = (row.group + prefix, changes[0].revision, changes[-1].revision, len(changes))
+        batch = self._batches.get(key)
+        if batch is None:
+            if len(self._batches) >= _BATCHES:
+                del self._batches[next(iter(self._batches))]
+            batch = self._batches[key] = Batch([self._event(row, change) for change in changes])
+        return batch
+
+    def _event(self, row: Row, change: Change) -> Event:
+        if change.entry is None:
+            return Event(EventType.DELETED, self.previous(row, change))
+        kind = EventType.ADDED if change.previous is None else EventType.MODIFIED
+        return Event(kind, self.current(row, change))
 
     def get(self, row: Row, entry: Entry) -> Record:
         """The record of what the store has now."""

@@ -9,14 +9,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, closing
-from typing import Final, NamedTuple
+from typing import Final
 
 from dray.api.errors import ServerTimeout, StatusError
 from dray.api.meta import Json
 from dray.apiserver import refusals
 from dray.apiserver.listing import entry_filter, object_filter, parse_revision
 from dray.apiserver.options import ListOptions
-from dray.apiserver.record_cache import RecordCache
+from dray.apiserver.record_cache import Batch, Event, RecordCache
 from dray.apiserver.records import Record, encode_json
 from dray.apiserver.registry import Registry
 from dray.apiserver.resources import Row
@@ -32,16 +32,10 @@ SHORTEST_TIMEOUT: Final = 1800.0
 INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
 
 
-class Event(NamedTuple):
-    type: EventType
-    record: Record
-    """For a bookmark it carries nothing but the revision."""
-
-
 @asynccontextmanager
 async def watch_objects(
     registry: Registry, target: Target, options: ListOptions
-) -> AsyncIterator[AsyncIterator[list[Event]]]:
+) -> AsyncIterator[AsyncIterator[Batch]]:
     """Batches of events, until the timeout. Raises Expired if the asked revision is gone."""
     row = target.row
     prefix = row.range_prefix(target.namespace)
@@ -61,7 +55,7 @@ async def watch_objects(
     except FutureRevision:
         watch = await store.watch(prefix)
     with closing(watch):
-        yield _follow(registry, row, watch, initial, options, max(revision, 0))
+        yield _follow(registry, row, prefix, watch, initial, options, max(revision, 0))
 
 
 async def _initial_events(registry: Registry, row: Row, prefix: str, options: ListOptions) -> tuple[list[Event], int]:
@@ -80,14 +74,15 @@ async def _initial_events(registry: Registry, row: Row, prefix: str, options: Li
 async def _follow(
     registry: Registry,
     row: Row,
+    prefix: str,
     watch: Watch,
     initial: list[Event],
     options: ListOptions,
     after: int,
-) -> AsyncIterator[list[Event]]:
+) -> AsyncIterator[Batch]:
     if initial:
-        yield initial
-    translate = _translator(row, options, registry.records)
+        yield Batch(initial)
+    select = _selector(row, options, registry.records) if options.selects else None
     deadline = registry.clock.monotonic() + (options.timeout_seconds or _default_timeout(id(watch)))
     while True:
         left = deadline - registry.clock.monotonic()
@@ -99,15 +94,19 @@ async def _follow(
         except TimeoutError:
             # The bookmark before the end lets a client resume without a new list.
             if options.allow_bookmarks and watch.progress > after:
-                yield [_bookmark(row, watch.progress)]
+                yield Batch([_bookmark(row, watch.progress)])
             continue
         except (SlowWatcher, StoreClosed) as error:
             raise watch_error(error) from None
         if not changes:
             return
-        events = [event for change in changes if change.revision > after for event in translate(change)]
-        if events:
-            yield events
+        if changes[0].revision <= after:  # asked for a revision that hadn't come yet
+            changes = [change for change in changes if change.revision > after]
+        if select is None:
+            if changes:
+                yield registry.records.batch(row, prefix, changes)
+        elif events := [event for change in changes for event in select(change)]:
+            yield Batch(events)
 
 
 def watch_error(error: SlowWatcher | StoreClosed) -> StatusError:
@@ -121,18 +120,11 @@ def _default_timeout(seed: int) -> float:
     return SHORTEST_TIMEOUT * (1 + (seed // 16 % 1000) / 1000)
 
 
-def _translator(row: Row, options: ListOptions, cache: RecordCache) -> Callable[[Change], Iterator[Event]]:
-    matches = object_filter(options) if options.selects else None
+def _selector(row: Row, options: ListOptions, cache: RecordCache) -> Callable[[Change], Iterator[Event]]:
+    """What a change means to someone who sees only some objects."""
+    matches = object_filter(options)
 
-    def plain(change: Change) -> Iterator[Event]:
-        if change.entry is None:
-            yield Event(EventType.DELETED, cache.previous(row, change))
-        else:
-            kind = EventType.ADDED if change.previous is None else EventType.MODIFIED
-            yield Event(kind, cache.current(row, change))
-
-    def selected(change: Change) -> Iterator[Event]:
-        assert matches is not None
+    def select(change: Change) -> Iterator[Event]:
         before = change.previous is not None and matches(cache.previous(row, change).obj)
         after = change.entry is not None and matches(cache.current(row, change).obj)
         match before, after:
@@ -143,7 +135,7 @@ def _translator(row: Row, options: ListOptions, cache: RecordCache) -> Callable[
             case False, True:
                 yield Event(EventType.ADDED, cache.current(row, change))
 
-    return plain if matches is None else selected
+    return select
 
 
 def _bookmark(row: Row, revision: int, *, initial_events_end: bool = False) -> Event:
