@@ -16,8 +16,9 @@ from dray.api.resources import NODES, PODS
 from dray.api.times import format_time
 from dray.runtime.client import Client
 from dray.runtime.clock import Clock
-from dray.runtime.informer import Informer, key_of
+from dray.runtime.informer import Informer
 from dray.runtime.queue import WorkQueue
+from dray.runtime.reflector import key_of
 
 OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
 NODE_QUARANTINE = 2.0

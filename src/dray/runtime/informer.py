@@ -1,22 +1,16 @@
-"""A local, indexed copy of one resource, kept up to date by list and watch.
-
-The list gives a revision, the watch starts right after it, so no event is lost in between. When the server says
-that the revision is gone (410), or the watch breaks, the informer goes on from the last revision it saw, and lists
-again if that one is gone too; what vanished meanwhile is reported as deleted.
-"""
+"""A local, indexed copy of one resource, kept up to date by a `Reflector`."""
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
-from dray.api.errors import Expired, StatusError
 from dray.api.meta import Json, ObjectKey
 from dray.api.resources import Resource
-from dray.runtime.client import Client, EventType
+from dray.runtime.client import Client
 from dray.runtime.clock import Clock, SystemClock
+from dray.runtime.reflector import Reflector
 
 T = TypeVar("T")
 
@@ -24,14 +18,6 @@ log = logging.getLogger(__name__)
 
 Handler = Callable[[T | None, T | None], None]
 """Called with (old, new): old is None for an added object, new is None for a deleted one. Must not block."""
-
-PAGE_SIZE = 500
-LONGEST_BACKOFF = 30.0
-
-
-def key_of(obj: Json) -> ObjectKey:
-    metadata = obj["metadata"]
-    return ObjectKey(metadata.get("namespace", ""), metadata["name"])
 
 
 def _as_json(obj: Json) -> Any:
@@ -51,21 +37,24 @@ class Informer(Generic[T]):
         field_selector: str = "",
         label_selector: str = "",
         clock: Clock | None = None,
+        reflector: Reflector | None = None,
     ) -> None:
+        """`reflector`, if given, is shared with other informers, and says what is followed."""
         self.resource = resource
-        self.resource_version = ""
-        self._client = client
+        self._reflector = reflector or Reflector(
+            client,
+            resource,
+            clock or SystemClock(),
+            namespace=namespace,
+            field_selector=field_selector,
+            label_selector=label_selector,
+        )
         self._decode = decode
-        self._namespace = namespace
-        self._field_selector = field_selector
-        self._label_selector = label_selector
-        self._clock = clock or SystemClock()
         self._objects: dict[ObjectKey, T] = {}
-        self._revisions: dict[ObjectKey, str] = {}
         self._handlers: list[Handler[T]] = []
         self._indexers: dict[str, Callable[[T], Iterable[str]]] = {}
         self._indices: dict[str, dict[str, dict[ObjectKey, T]]] = {}
-        self._synced = asyncio.Event()
+        self._reflector.add(self)
 
     def __len__(self) -> int:
         return len(self._objects)
@@ -97,84 +86,31 @@ class Informer(Generic[T]):
 
     @property
     def has_synced(self) -> bool:
-        return self._synced.is_set()
+        return self._reflector.has_synced
 
     async def wait_synced(self) -> None:
-        await self._synced.wait()
+        await self._reflector.wait_synced()
 
     async def run(self) -> None:
-        """Follow the resource until cancelled. Failures of the server are waited out with growing pauses."""
-        failures = 0
-        while True:
-            try:
-                if not self.resource_version:
-                    await self._list_all()
-                    self._synced.set()
-                await self._follow()
-                failures = 0
-            except Expired:
-                self.resource_version = ""
-            except (StatusError, OSError) as error:
-                delay = min(0.1 * 2.0**failures, LONGEST_BACKOFF)
-                failures += 1
-                log.warning("watching %s: %s; trying again in %.1fs", self.resource.plural, error, delay)
-                await self._clock.sleep(delay)
+        """Follow the resource until cancelled."""
+        await self._reflector.run()
 
-    async def _list_all(self) -> None:
-        seen: set[ObjectKey] = set()
-        token = ""
-        while True:
-            page = await self._client.list(
-                self.resource,
-                self._namespace,
-                field_selector=self._field_selector,
-                label_selector=self._label_selector,
-                limit=PAGE_SIZE,
-                continue_token=token,
-            )
-            for obj in page.get("items") or ():
-                seen.add(key_of(obj))
-                self._set(obj)
-            token = page["metadata"].get("continue", "")
-            if not token:
-                break
-        for key in self._objects.keys() - seen:
-            self._remove(key)
-        self.resource_version = page["metadata"]["resourceVersion"]
+    # Told by the reflector
 
-    async def _follow(self) -> None:
-        async with self._client.watch(
-            self.resource,
-            self._namespace,
-            field_selector=self._field_selector,
-            label_selector=self._label_selector,
-            resource_version=self.resource_version,
-        ) as events:
-            async for event in events:
-                match event.type:
-                    case EventType.ADDED | EventType.MODIFIED:
-                        self._set(event.object)
-                    case EventType.DELETED:
-                        self._remove(key_of(event.object))
-                    case EventType.BOOKMARK:
-                        pass
-                self.resource_version = event.object["metadata"]["resourceVersion"]
-
-    def _set(self, obj: Json) -> None:
-        key = key_of(obj)
-        revision = obj["metadata"].get("resourceVersion", "")
-        if revision and self._revisions.get(key) == revision:
+    def set(self, key: ObjectKey, obj: Json) -> None:
+        try:
+            new = self._decode(obj)
+        except ValueError as error:  # one object that nobody understands must not stop everything else
+            log.error("%s %s can't be read and is left as it was known: %s", self.resource.plural, key, error)
             return
-        old, new = self._objects.get(key), self._decode(obj)
+        old = self._objects.get(key)
         self._objects[key] = new
-        self._revisions[key] = revision
         self._reindex(key, old, new)
         for handler in self._handlers:
             handler(old, new)
 
-    def _remove(self, key: ObjectKey) -> None:
+    def remove(self, key: ObjectKey) -> None:
         old = self._objects.pop(key, None)
-        self._revisions.pop(key, None)
         if old is None:
             return
         self._reindex(key, old, None)

@@ -18,7 +18,7 @@ from dray.api.meta import Json
 from dray.api.resources import LEASES
 from dray.api.times import format_micro_time
 from dray.runtime.client import Client
-from dray.runtime.clock import Clock
+from dray.runtime.clock import Clock, wait_at_most
 
 log = logging.getLogger(__name__)
 
@@ -85,10 +85,15 @@ class LeaderElector:
 
     async def _renew_until_lost(self) -> None:
         renewed = self._clock.monotonic()
-        while self._clock.monotonic() - renewed < self._times.renew_deadline:
-            await self._clock.sleep(self._times.retry_period)
-            if await self._try_acquire():
-                renewed = self._clock.monotonic()
+        while (left := renewed + self._times.renew_deadline - self._clock.monotonic()) > 0:
+            await self._clock.sleep(min(self._times.retry_period, left))
+            started = self._clock.monotonic()
+            left = renewed + self._times.renew_deadline - started
+            try:  # a server that doesn't answer must not hold us past the deadline
+                if left > 0 and await wait_at_most(self._clock, left, self._try_acquire()):
+                    renewed = started  # nobody's clock for us started earlier than that
+            except TimeoutError as error:
+                log.warning("lease %s/%s: %s", self._namespace, self._name, error)
 
     async def _try_acquire(self) -> bool:
         try:
@@ -122,8 +127,8 @@ class LeaderElector:
             return False
         acquired = spec.get("acquireTime", now) if mine else now
         transitions = int(spec.get("leaseTransitions", 0)) + (0 if mine else 1)
-        lease["spec"] = spec | self._spec(acquired, now, transitions)
-        self._observe(await self._client.update(LEASES, lease))
+        mine_now = lease | {"spec": spec | self._spec(acquired, now, transitions)}
+        self._observe(await self._client.update(LEASES, mine_now))
         return True
 
     def _observe(self, lease: Json) -> None:

@@ -1,0 +1,85 @@
+"""A client on whose calls bad luck strikes: before the server hears of them, after it did, or in a watch."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+
+from dray.api.errors import InternalError, ServerTimeout, ServiceUnavailable, StatusError, TooManyRequests
+from dray.api.meta import Json
+from dray.api.resources import Resource
+from dray.runtime.client import Client, WatchEvent
+
+T = TypeVar("T")
+
+BEFORE: tuple[Callable[[str], StatusError], ...] = (ServiceUnavailable, TooManyRequests)
+AFTER: tuple[Callable[[str], StatusError], ...] = (ServerTimeout, InternalError, ServiceUnavailable)
+
+
+class FaultyClient:
+    """Fails `rate` of all calls, half of them after they took effect; watches break about as often per event."""
+
+    def __init__(self, client: Client, rate: float, seed: int, *, pauses: int = 3) -> None:
+        self._client = client
+        self._rate = rate
+        self._random = random.Random(seed)
+        self._pauses = pauses
+        self.is_calm = False
+        """No more bad luck, so that things can settle."""
+
+    def _strikes(self) -> bool:
+        return not self.is_calm and self._random.random() < self._rate
+
+    async def _luckily(self, call: Callable[[], Awaitable[T]]) -> T:
+        # Answers take their time, so that calls overtake each other.
+        for _ in range(self._random.randrange(self._pauses + 1)):
+            await asyncio.sleep(0)
+        if self._strikes():
+            if self._random.random() < 0.5:
+                raise self._random.choice(BEFORE)("bad luck: not done")
+            await call()
+            raise self._random.choice(AFTER)("bad luck: done, but not told")
+        result = await call()
+        for _ in range(self._random.randrange(self._pauses + 1)):
+            await asyncio.sleep(0)
+        return result
+
+    async def get(self, *arguments: Any) -> Json:
+        return await self._luckily(lambda: self._client.get(*arguments))
+
+    async def list(self, *arguments: Any, **options: Any) -> Json:
+        return await self._luckily(lambda: self._client.list(*arguments, **options))
+
+    async def create(self, *arguments: Any, **options: Any) -> Json:
+        return await self._luckily(lambda: self._client.create(*arguments, **options))
+
+    async def update(self, *arguments: Any, **options: Any) -> Json:
+        return await self._luckily(lambda: self._client.update(*arguments, **options))
+
+    async def patch(self, *arguments: Any, **options: Any) -> Json:
+        return await self._luckily(lambda: self._client.patch(*arguments, **options))
+
+    async def delete(self, *arguments: Any, **options: Any) -> Json:
+        return await self._luckily(lambda: self._client.delete(*arguments, **options))
+
+    async def delete_collection(self, *arguments: Any, **options: Any) -> None:
+        await self._luckily(lambda: self._client.delete_collection(*arguments, **options))
+
+    @asynccontextmanager
+    async def watch(
+        self, resource: Resource, *arguments: Any, **options: Any
+    ) -> AsyncIterator[AsyncIterator[WatchEvent]]:
+        if self._strikes():
+            raise ServiceUnavailable("bad luck: no watch")
+        async with self._client.watch(resource, *arguments, **options) as events:
+
+            async def unreliable() -> AsyncIterator[WatchEvent]:
+                async for event in events:
+                    if self._strikes() and self._random.random() < 0.2:
+                        raise ServiceUnavailable("bad luck: the watch broke")
+                    yield event
+
+            yield unreliable()
