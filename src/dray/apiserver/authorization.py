@@ -27,6 +27,19 @@ SLICES_PREFIX: Final = f"/registry/{RESOURCE_GROUP}/resourceslices/"
 _SANITIZED: Final = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
 
+class _SliceSpec(msgspec.Struct, rename="camel"):
+    node_name: str = ""
+
+
+class _Slice(msgspec.Struct):
+    """All that matters here of an object that can be big."""
+
+    spec: _SliceSpec = msgspec.field(default_factory=_SliceSpec)
+
+
+_read_slice: Final = msgspec.json.Decoder(_Slice).decode
+
+
 class AccessControl:
     """The server's authorizer. Call `start` before asking it and `stop` when done."""
 
@@ -88,15 +101,15 @@ class AccessControl:
 
     def _note(self, key: str, value: bytes | None) -> None:
         _, _, group, resource, *namespace, name = key.split("/")
-        obj = None if value is None else msgspec.json.decode(value)
         scope = namespace[0] if namespace else ""
         match group, resource:
             case "core", "pods":
-                self._graph.set_pod(scope, name, obj)
+                bound = value is not None and b'"nodeName":"' in value  # others aren't worth decoding
+                self._graph.set_pod(scope, name, msgspec.json.decode(value) if value is not None and bound else None)
             case _, "resourceslices":
-                self._graph.set_slice(name, obj)
+                self._graph.set_slice(name, "" if value is None else _read_slice(value).spec.node_name)
             case _:
-                self.policy.note(resource, scope, name, obj)
+                self.policy.note(resource, scope, name, None if value is None else msgspec.json.decode(value))
 
 
 def forbidden(asked: Attributes, reason: str) -> Forbidden:

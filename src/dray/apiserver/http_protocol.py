@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -22,6 +23,9 @@ CERTIFICATE: Final = "dray.certificate"
 """The key in the ASGI scope under which the peer's certificate is, as `ssl` describes it."""
 
 _BIG: Final = 64 << 10
+# Strangers' nonsense is no news; errors of our own are.
+_log: Final = logging.getLogger("dray.apiserver.connections")
+_log.setLevel(logging.ERROR)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +88,7 @@ class CoalescingTransport(asyncio.Transport):
 class LimitedProtocol(HttpToolsProtocol):
     def __init__(self, config: Config, state: ServerState, limits: ConnectionLimits) -> None:
         super().__init__(config, state, {})
+        self.logger = _log
         self._limits = limits
         self._timer: asyncio.TimerHandle | None = None
         self._write_timer: asyncio.TimerHandle | None = None

@@ -35,9 +35,9 @@ class NodeGraph:
         refs = frozenset({ref, *_references(namespace, pod, spec)}) if pod is not None and node else frozenset()
         self._replace(ref, node, refs)
 
-    def set_slice(self, name: str, published: Json | None) -> None:
+    def set_slice(self, name: str, node: str) -> None:
+        """`node` is the one that it names; empty: none, or the slice is gone."""
         ref = ObjectRef("resourceslices", "", name)
-        node = "" if published is None else (published.get("spec") or {}).get("nodeName") or ""
         self._replace(ref, node, frozenset({ref}) if node else frozenset())
 
     def _replace(self, source: ObjectRef, node: str, refs: frozenset[ObjectRef]) -> None:

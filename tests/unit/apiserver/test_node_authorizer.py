@@ -51,9 +51,9 @@ def graph() -> NodeGraph:
     graph = NodeGraph()
     graph.set_pod("blue", "mine", make_pod("n1"))
     graph.set_pod("red", "theirs", make_pod("n2"))
-    graph.set_slice("slice-1", {"spec": {"nodeName": "n1"}})
-    graph.set_slice("slice-2", {"spec": {"nodeName": "n2"}})
-    graph.set_slice("network", {"spec": {"allNodes": True}})
+    graph.set_slice("slice-1", "n1")
+    graph.set_slice("slice-2", "n2")
+    graph.set_slice("network", "")
     return graph
 
 
