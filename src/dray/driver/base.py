@@ -20,12 +20,12 @@ one that isn't: both must be safe to repeat. The SDK never runs two calls for th
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal, TypeAlias, cast
 
 from dray.api.cdi import ContainerEdits
-from dray.api.devices import Device, DeviceAttribute, DeviceCapacity
+from dray.api.devices import Device, DeviceAttribute, DeviceCapacity, DeviceTaint
 from dray.api.meta import Json
 from dray.api.quantities import Quantity
 from dray.driver.pools import Pool
@@ -88,24 +88,32 @@ class Driver(ABC):
     name: ClassVar[str]
     """A DNS name that the vendor owns; the domain of attributes without one."""
 
+    _on_change: Callable[[], None] | None = None
+
     def devices(self) -> Iterable[Device]:
         """The devices of this node, for the pool named after the node."""
         return ()
 
     def pools(self, node_name: str) -> Iterable[Pool]:
-        """Override for several pools, shared counters or network-attached devices."""
+        """Override for several pools on a node, or for shared counters."""
         return (Pool(name=node_name, devices=tuple(self.devices())),)
+
+    def cluster_pools(self) -> Iterable[Pool]:
+        """Network-attached devices. They belong to no node: one `PoolController` publishes them for the cluster."""
+        return ()
 
     @abstractmethod
     async def prepare(
         self, claim: ClaimRef, devices: Sequence[AllocatedDevice], config: Sequence[DeviceConfig]
-    ) -> Prepared: ...
+    ) -> Prepared:
+        """Make the devices usable by the claim's containers. Raise `PrepareError` with a reason if it can't be done."""
 
     @abstractmethod
-    async def unprepare(self, claim: ClaimRef) -> None: ...
+    async def unprepare(self, claim: ClaimRef) -> None:
+        """Undo `prepare`, whatever of it was done."""
 
     async def health(self) -> AsyncIterator[Sequence[DeviceHealth]]:
-        """Override to report health: yield the state of all devices whenever something changes."""
+        """Override to report health: yield the state of all devices now, and again whenever something changes."""
         return
         yield ()  # makes this an async generator: one that never reports
 
@@ -113,18 +121,31 @@ class Driver(ABC):
     def reports_health(self) -> bool:
         return type(self).health is not Driver.health
 
+    def refresh(self) -> None:
+        """Call this when the devices changed (plugged, tainted, new attributes): they are published anew."""
+        if self._on_change is not None:
+            self._on_change()
+
+    def attach(self, on_change: Callable[[], None] | None) -> None:
+        """For the SDK: whom `refresh` tells."""
+        self._on_change = on_change
+
 
 def make_device(
     name: str,
     *,
     attributes: Mapping[str, AttributeValue] | None = None,
     capacity: Mapping[str, str | int | Quantity | DeviceCapacity] | None = None,
+    taints: Sequence[DeviceTaint] = (),
+    allow_multiple_allocations: bool = False,
 ) -> Device:
     """A device from plain Python values; use `dray.api.devices.Device` for everything else it can have."""
     return Device(
         name=name,
         attributes={key: make_attribute(value) for key, value in (attributes or {}).items()},
         capacity={key: _capacity(value) for key, value in (capacity or {}).items()},
+        taints=tuple(taints),
+        allow_multiple_allocations=True if allow_multiple_allocations else None,
     )
 
 

@@ -2,13 +2,15 @@
 
 Order of a prepare: record `preparing` → driver → CDI file → record `prepared`. Killed at any point, the next call
 for the claim finds out how far it came: a `prepared` record is answered from the checkpoint, a `preparing` one is
-undone first. Calls for one claim never overlap, calls for different claims run side by side.
+undone first. Calls for one claim never overlap, not even between two instances of the driver; calls for different
+claims run side by side.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal, cast
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Literal, TypeVar, cast
 
 import msgspec
 
@@ -23,25 +25,61 @@ from dray.driver.checkpoint import Checkpoint, PreparedDevice, Record
 from dray.runtime.client import Client
 from dray.runtime.locks import KeyedLocks
 
+T = TypeVar("T")
+
 
 class ClaimNotFound(PrepareError):
     """The claim, or the incarnation of it that the node agent means, doesn't exist."""
 
 
 class ClaimPreparer:
-    def __init__(self, driver: Driver, client: Client, checkpoint: Checkpoint, cdi: CdiFiles) -> None:
+    """`has_device(pool, name)` says whether the driver still has a device that was allocated a while ago."""
+
+    def __init__(
+        self,
+        driver: Driver,
+        client: Client,
+        checkpoint: Checkpoint,
+        cdi: CdiFiles,
+        *,
+        has_device: Callable[[str, str], bool],
+    ) -> None:
         self._driver = driver
         self._client = client
         self._checkpoint = checkpoint
         self._cdi = cdi
+        self._has_device = has_device
         self._locks = KeyedLocks()
+        self._under_way: set[asyncio.Task[Any]] = set()
 
     @property
     def in_use(self) -> int:
         return len(self._checkpoint)
 
     async def prepare(self, ref: ClaimRef) -> tuple[PreparedDevice, ...]:
-        async with self._locks.hold(ref.uid):
+        return await self._see_through(self._prepare(ref))
+
+    async def unprepare(self, ref: ClaimRef) -> None:
+        await self._see_through(self._unprepare(ref))
+
+    async def _see_through(self, work: Coroutine[Any, Any, T]) -> T:
+        """A caller that gives up waiting doesn't stop the work half-way: its next call finds it done."""
+        task = asyncio.create_task(work)
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)
+        return await asyncio.shield(task)
+
+    async def drain(self, seconds: float) -> None:
+        """Let what is under way end, or end it."""
+        if not self._under_way:
+            return
+        _, late = await asyncio.wait(self._under_way, timeout=seconds)
+        for task in late:
+            task.cancel()
+        await asyncio.gather(*late, return_exceptions=True)
+
+    async def _prepare(self, ref: ClaimRef) -> tuple[PreparedDevice, ...]:
+        async with self._locks.hold(ref.uid), self._checkpoint.lock(ref.uid):
             record = self._checkpoint.get(ref.uid)
             if record is not None and record.state == "prepared":
                 return record.devices
@@ -51,16 +89,24 @@ class ClaimPreparer:
             devices, config = self._read_allocation(claim)
             if not devices:
                 return ()
+            self._check_devices(ref, devices)
             self._checkpoint.put(Record(claim=ref, state="preparing"))
             prepared = await self._driver.prepare(ref, devices, config)
             record = Record(claim=ref, state="prepared", devices=self._publish(ref, devices, prepared))
             self._checkpoint.put(record)
             return record.devices
 
-    async def unprepare(self, ref: ClaimRef) -> None:
-        async with self._locks.hold(ref.uid):
+    async def _unprepare(self, ref: ClaimRef) -> None:
+        async with self._locks.hold(ref.uid), self._checkpoint.lock(ref.uid):
             if self._checkpoint.get(ref.uid) is not None:
                 await self._undo(ref)
+
+    def _check_devices(self, ref: ClaimRef, devices: Sequence[AllocatedDevice]) -> None:
+        """Devices may go after they were allocated; the KEP makes the driver look again before it prepares them."""
+        if gone := [
+            f"{device.pool}/{device.name}" for device in devices if not self._has_device(device.pool, device.name)
+        ]:
+            raise PrepareError(f"claim {ref}: allocated devices are gone: {', '.join(gone)}")
 
     async def _undo(self, ref: ClaimRef) -> None:
         await self._driver.unprepare(ref)

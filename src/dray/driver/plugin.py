@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable
+import os
+import sys
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +17,10 @@ import grpc
 
 from dray.driver.base import ClaimRef, Driver, PrepareError
 from dray.driver.checkpoint import PreparedDevice
-from dray.driver.claims import ClaimPreparer
+from dray.driver.claims import ClaimNotFound, ClaimPreparer
+from dray.driver.healthservice import HealthServicer
 from dray.driver.metrics import DriverMetrics
 from dray.proto import (
-    dra_health_v1_pb2,
     dra_health_v1_pb2_grpc,
     dra_v1_pb2,
     dra_v1_pb2_grpc,
@@ -29,6 +31,8 @@ from dray.proto import (
 )
 
 log = logging.getLogger(__name__)
+
+LONGEST_SOCKET_PATH = 103 if sys.platform == "darwin" else 107
 
 
 class PluginServicer:
@@ -41,7 +45,10 @@ class PluginServicer:
 
     async def NodePrepareResources(self, request: Any, context: Any) -> Any:  # noqa: N802 - the RPC's name
         refs = [ClaimRef(claim.namespace, claim.name, claim.uid) for claim in request.claims]
-        outcomes = await asyncio.gather(*(self._prepare_one(ref) for ref in refs))
+        unknown: list[str] = []
+        outcomes = await asyncio.gather(*(self._prepare_one(ref, unknown) for ref in refs))
+        if unknown and len(unknown) == len(refs):  # the KEP's table; with others in the call each has its own error
+            await context.abort(grpc.StatusCode.NOT_FOUND, "; ".join(unknown))
         claims = {ref.uid: outcome for ref, outcome in zip(refs, outcomes, strict=True)}
         return self._messages.NodePrepareResourcesResponse(claims=claims)
 
@@ -51,7 +58,7 @@ class PluginServicer:
         claims = {ref.uid: outcome for ref, outcome in zip(refs, outcomes, strict=True)}
         return self._messages.NodeUnprepareResourcesResponse(claims=claims)
 
-    async def _prepare_one(self, ref: ClaimRef) -> Any:
+    async def _prepare_one(self, ref: ClaimRef, unknown: list[str]) -> Any:
         """One claim's failure is its own: the others of the call go on."""
         answer = self._messages.NodePrepareResourceResponse
         with self._metrics.timed("prepare") as outcome:
@@ -59,6 +66,8 @@ class PluginServicer:
                 devices = await self._preparer.prepare(ref)
             except Exception as error:  # noqa: BLE001 - the driver author's code may fail in any way
                 outcome.failed()
+                if isinstance(error, ClaimNotFound):
+                    unknown.append(str(error))
                 return answer(error=_describe(ref, "prepare", error))
         return answer(devices=list(self._devices(devices)))
 
@@ -86,28 +95,24 @@ class PluginServicer:
             yield message
 
 
-class HealthServicer:
-    def __init__(self, driver: Driver) -> None:
-        self._driver = driver
-
-    async def NodeWatchResources(self, request: Any, context: Any) -> Any:  # noqa: N802 - the RPC's name
-        async for devices in self._driver.health():
-            yield dra_health_v1_pb2.NodeWatchResourcesResponse(
-                devices=[
-                    dra_health_v1_pb2.DeviceHealth(
-                        device=dra_health_v1_pb2.DeviceIdentifier(pool_name=item.pool, device_name=item.device),
-                        health=item.health.upper(),
-                        message=item.message,
-                    )
-                    for item in devices
-                ]
-            )
+class SocketPathTooLong(ValueError):
+    def __init__(self, path: Path) -> None:
+        super().__init__(
+            f"socket path {path} has {len(os.fsencode(path))} bytes; the system allows {LONGEST_SOCKET_PATH}. "
+            "Choose a directory with a shorter path."
+        )
 
 
 class RegistrationServicer:
-    """Tells the node agent where the plugin is, and remembers what the agent thought of it."""
+    """Tells the node agent where the plugin is, and remembers what the agent thought of it.
 
-    def __init__(self, driver_name: str, endpoint: Path, versions: Iterable[str]) -> None:
+    `registered_again` is called for every acceptance: an agent that was restarted registers the driver anew.
+    """
+
+    def __init__(
+        self, driver_name: str, endpoint: Path, versions: Iterable[str], registered_again: Callable[[], None]
+    ) -> None:
+        self._registered_again = registered_again
         self._info = pluginregistration_pb2.PluginInfo(
             type="DRAPlugin", name=driver_name, endpoint=str(endpoint), supported_versions=list(versions)
         )
@@ -121,6 +126,7 @@ class RegistrationServicer:
         if request.plugin_registered:
             self.error = ""
             self.registered.set()
+            self._registered_again()
         else:
             self.error = request.error
             log.error("%s: the node agent refused the registration: %s", self._info.name, request.error)
@@ -152,6 +158,8 @@ def supported_versions(driver: Driver) -> list[str]:
 
 def _listen(server: Any, socket: Path) -> None:
     """A socket left by a killed process is in the way; a socket is no data, so it is replaced."""
+    if len(os.fsencode(socket)) > LONGEST_SOCKET_PATH:
+        raise SocketPathTooLong(socket)
     socket.parent.mkdir(parents=True, exist_ok=True)
     socket.unlink(missing_ok=True)
     server.add_insecure_port(f"unix:{socket}")

@@ -95,9 +95,36 @@ def _plan_pool(driver: str, node_name: str, pool: Pool, published: list[Resource
             create.append(final)
             continue
         kept.add(partner.metadata.name)
+        final = _with_known_times(final, partner.spec)
         if partner.spec != final:
             update.append((partner, final))
     return Changes(tuple(create), tuple(update), tuple(item for item in published if item.metadata.name not in kept))
+
+
+def _with_known_times(wanted: ResourceSliceSpec, published: ResourceSliceSpec) -> ResourceSliceSpec:
+    """The server fills in when a taint was added; a driver that doesn't say keeps what is there."""
+    known = {
+        (device.name, taint.key, taint.value, taint.effect): taint.time_added
+        for device in published.devices
+        for taint in device.taints
+    }
+    if not known:
+        return wanted
+    devices = tuple(
+        msgspec.structs.replace(
+            device,
+            taints=tuple(
+                taint
+                if taint.time_added
+                else msgspec.structs.replace(
+                    taint, time_added=known.get((device.name, taint.key, taint.value, taint.effect))
+                )
+                for taint in device.taints
+            ),
+        )
+        for device in wanted.devices
+    )
+    return msgspec.structs.replace(wanted, devices=devices)
 
 
 def _cut(driver: str, node_name: str, pool: Pool) -> Iterator[ResourceSliceSpec]:

@@ -2,6 +2,10 @@
 
 Level-triggered: whatever woke it (new devices, somebody deleted a slice), it compares and repairs. Creates and
 updates come before deletes, so that a pool that moves to a new generation is never missing more than it must.
+
+It publishes only while it is allowed to. For devices of a node that is while the driver is registered there, because
+nobody could prepare them otherwise. Slices that someone deleted are not made again at once: the node agent deletes
+them when it starts, and registers the driver a moment later.
 """
 
 from __future__ import annotations
@@ -21,13 +25,21 @@ from dray.runtime.clock import Clock
 from dray.runtime.informer import Informer
 from dray.runtime.queue import WorkQueue
 
+REPAIR_DELAY = 5.0
+TRUSTED_SECONDS = 10.0
+"""How long an own write counts that the watch hasn't shown yet."""
+
+
+class WrongPool(ValueError):
+    """A pool was returned where it can't be published from."""
+
 
 def _decode_slice(obj: Json) -> ResourceSlice:
     return decode_as(ResourceSlice, obj)
 
 
 class SlicePublisher:
-    """`node_name` is empty for a driver that only publishes network-attached devices."""
+    """With a node's name it publishes that node's pools, without one those that belong to no node."""
 
     def __init__(
         self, client: Client, clock: Clock, metrics: DriverMetrics, *, driver_name: str, node_name: str
@@ -37,22 +49,43 @@ class SlicePublisher:
         self._driver_name = driver_name
         self._node_name = node_name
         self._pools: tuple[Pool, ...] | None = None
+        self._is_allowed = False
         self._queue: WorkQueue[str] = WorkQueue("slices", clock, longest_delay=30.0)
         self._published = Informer(
             client,
             RESOURCE_SLICES,
             decode=_decode_slice,
-            field_selector=f"spec.driver={driver_name}",
+            field_selector=f"spec.driver={driver_name},spec.nodeName={node_name}",
             clock=clock,
         )
-        self._published.add_handler(lambda old, new: self._queue.add("sync"))
+        self._published.add_handler(self._slice_changed)
+        self._own = _OwnWrites(clock)
         self._in_sync = asyncio.Event()
 
     def publish(self, pools: Iterable[Pool]) -> None:
-        """From now on this is what there is."""
-        self._pools = tuple(pools)
+        """From now on this is what there is. Raises WrongPool."""
+        wanted = tuple(pools)
+        for pool in wanted:
+            if pool.is_node_local and not self._node_name:
+                raise WrongPool(f"pool {pool.name} doesn't say which nodes reach its devices")
+            if not pool.is_node_local and self._node_name:
+                raise WrongPool(f"pool {pool.name} belongs to no node: return it from cluster_pools()")
+        self._pools = wanted
+        self._wake()
+
+    def allow(self, is_allowed: bool = True) -> None:
+        self._is_allowed = is_allowed
+        self._wake()
+
+    def _wake(self) -> None:
         self._in_sync.clear()
         self._queue.add("sync")
+
+    def _slice_changed(self, old: ResourceSlice | None, new: ResourceSlice | None) -> None:
+        if new is None:
+            self._queue.add_after("sync", REPAIR_DELAY)
+        else:
+            self._queue.add("sync")
 
     async def wait_published(self) -> None:
         await self._in_sync.wait()
@@ -64,9 +97,9 @@ class SlicePublisher:
             group.create_task(self._queue.work(self._sync))
 
     async def _sync(self, key: str) -> float | None:
-        if self._pools is None:
+        if self._pools is None or not self._is_allowed:
             return None
-        changes = plan_changes(self._driver_name, self._node_name, self._pools, self._mine())
+        changes = plan_changes(self._driver_name, self._node_name, self._pools, self._own.over(self._published))
         for spec in changes.create:
             await self._create(spec)
         for current, spec in changes.update:
@@ -76,15 +109,6 @@ class SlicePublisher:
         if not changes:
             self._in_sync.set()
         return None
-
-    def _mine(self) -> list[ResourceSlice]:
-        """Slices of this node, and of pools of this driver that no node owns if this instance publishes such pools."""
-        shared = {pool.name for pool in self._pools or () if not pool.is_node_local}
-        return [
-            item
-            for item in self._published
-            if (item.spec.node_name == self._node_name if item.spec.node_name else item.spec.pool.name in shared)
-        ]
 
     async def _create(self, spec: ResourceSliceSpec) -> None:
         prefix = f"{spec.node_name or spec.pool.name}-{self._driver_name}-".replace("/", "-").lower()
@@ -102,20 +126,17 @@ class SlicePublisher:
             ]
         obj = to_json(ResourceSlice(api_version=RESOURCE_SLICES.api_version, kind=RESOURCE_SLICES.kind, spec=spec))
         obj["metadata"] = metadata
-        await self._client.create(RESOURCE_SLICES, obj)
+        self._own.wrote(_decode_slice(await self._client.create(RESOURCE_SLICES, obj)))
         self._metrics.slice_writes.labels("create").inc()
 
     async def _update(self, current: ResourceSlice, spec: ResourceSliceSpec) -> None:
         wanted = to_json(ResourceSlice(metadata=current.metadata, spec=spec))
-        await self._client.patch(
-            RESOURCE_SLICES,
-            current.metadata.name,
-            [
-                {"op": "test", "path": "/metadata/resourceVersion", "value": current.metadata.resource_version},
-                {"op": "replace", "path": "/spec", "value": wanted["spec"]},
-            ],
-            patch_type=PatchType.JSON,
-        )
+        patch: list[Json] = [
+            {"op": "test", "path": "/metadata/resourceVersion", "value": current.metadata.resource_version},
+            {"op": "replace", "path": "/spec", "value": wanted["spec"]},
+        ]
+        written = await self._client.patch(RESOURCE_SLICES, current.metadata.name, patch, patch_type=PatchType.JSON)
+        self._own.wrote(_decode_slice(written))
         self._metrics.slice_writes.labels("update").inc()
 
     async def _delete(self, current: ResourceSlice) -> None:
@@ -123,4 +144,37 @@ class SlicePublisher:
             await self._client.delete(RESOURCE_SLICES, current.metadata.name, uid=current.metadata.uid)
         except NotFound:
             return
+        self._own.deleted(current.metadata.name)
         self._metrics.slice_writes.labels("delete").inc()
+
+
+class _OwnWrites:
+    """What was written a moment ago and the watch hasn't shown yet, so that it isn't written twice."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._writes: dict[str, tuple[ResourceSlice | None, float]] = {}
+
+    def wrote(self, item: ResourceSlice) -> None:
+        self._writes[item.metadata.name] = (item, self._clock.monotonic())
+
+    def deleted(self, name: str) -> None:
+        self._writes[name] = (None, self._clock.monotonic())
+
+    def over(self, shown: Iterable[ResourceSlice]) -> list[ResourceSlice]:
+        """The slices as they are by all that is known."""
+        slices = {item.metadata.name: item for item in shown}
+        for name, (item, at) in list(self._writes.items()):
+            seen = slices.get(name)
+            is_old = self._clock.monotonic() - at > TRUSTED_SECONDS
+            if is_old or (seen is None if item is None else seen is not None and _revision(seen) >= _revision(item)):
+                del self._writes[name]
+            elif item is None:
+                slices.pop(name, None)
+            else:
+                slices[name] = item
+        return list(slices.values())
+
+
+def _revision(item: ResourceSlice) -> int:
+    return int(item.metadata.resource_version or 0)

@@ -1,8 +1,8 @@
 """Runs one driver on one node: publishes its devices, serves gRPC, registers with the node agent, ends cleanly.
 
 For an upgrade without a gap two instances run side by side: each has an `instance` name of its own, so that their
-sockets differ, and the old one leaves when the new one is registered. Slices stay when a driver stops: the node
-agent removes them if the driver doesn't come back.
+sockets differ, and the old one leaves when the new one is registered. The newest publishes the devices. Slices stay
+when a driver stops: the node agent removes them if the driver doesn't come back.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from dray.driver.base import Driver
 from dray.driver.cdi import CdiFiles
 from dray.driver.checkpoint import Checkpoint
 from dray.driver.claims import ClaimPreparer
+from dray.driver.instances import Instance
 from dray.driver.metrics import DriverMetrics
 from dray.driver.plugin import RegistrationServicer, plugin_server, registration_server, supported_versions
 from dray.driver.publisher import SlicePublisher
@@ -24,6 +25,8 @@ from dray.runtime.client import Client
 from dray.runtime.clock import Clock, SystemClock
 
 GRACE_SECONDS = 5.0
+LOOK_INTERVAL = 2.0
+"""How often to look whether another instance has come or gone."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,8 @@ class DriverPaths:
 
 
 class DriverRunner:
+    """Raises SocketPathTooLong, DamagedCheckpoint when made."""
+
     def __init__(
         self,
         driver: Driver,
@@ -54,24 +59,41 @@ class DriverRunner:
     ) -> None:
         self._driver = driver
         self._node_name = node_name
+        self._clock = clock or SystemClock()
         paths = paths or DriverPaths()
-        clock = clock or SystemClock()
         self.registry = registry or CollectorRegistry()
         metrics = DriverMetrics(self.registry)
         suffix = f"-{instance}" if instance else ""
-        self._plugin_socket = paths.plugins / driver.name / f"dra{suffix}.sock"
+        home = paths.plugins / driver.name
+        self._plugin_socket = home / f"dra{suffix}.sock"
         self._registry_socket = paths.registry / f"{driver.name}{suffix}-reg.sock"
-        checkpoint = Checkpoint(paths.plugins / driver.name / "claims")
-        self._preparer = ClaimPreparer(driver, client, checkpoint, CdiFiles(paths.cdi, vendor=driver.name))
+        self._instance = Instance(home / "instances")
+        self._preparer = ClaimPreparer(
+            driver,
+            client,
+            Checkpoint(home / "claims"),
+            CdiFiles(paths.cdi, vendor=driver.name),
+            has_device=self._has_device,
+        )
         metrics.prepared_claims.set_function(lambda: self._preparer.in_use)
         self._server = plugin_server(driver, self._preparer, metrics, self._plugin_socket)
-        self._registration = RegistrationServicer(driver.name, self._plugin_socket, supported_versions(driver))
+        self._registration = RegistrationServicer(
+            driver.name, self._plugin_socket, supported_versions(driver), self._registered
+        )
         self._registration_server = registration_server(self._registration, self._registry_socket)
-        self._publisher = SlicePublisher(client, clock, metrics, driver_name=driver.name, node_name=node_name)
+        self._publisher = SlicePublisher(client, self._clock, metrics, driver_name=driver.name, node_name=node_name)
+
+    @property
+    def driver(self) -> Driver:
+        return self._driver
 
     @property
     def plugin_socket(self) -> Path:
         return self._plugin_socket
+
+    @property
+    def registry_socket(self) -> Path:
+        return self._registry_socket
 
     def refresh(self) -> None:
         """The devices changed (plugged, tainted, new attributes): publish them anew."""
@@ -85,14 +107,38 @@ class DriverRunner:
 
     async def run(self) -> None:
         """Serve until cancelled. Requests under way are finished, new ones refused, sockets removed."""
+        self._instance.enter()
+        self.refresh()
         await self._server.start()
         await self._registration_server.start()
-        self.refresh()
+        self._driver.attach(self.refresh)
         try:
-            await self._publisher.run()
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._publisher.run())
+                group.create_task(self._follow_instances())
         finally:
-            self._registry_socket.unlink(missing_ok=True)
-            await asyncio.shield(
-                asyncio.gather(self._registration_server.stop(GRACE_SECONDS), self._server.stop(GRACE_SECONDS))
-            )
-            self._plugin_socket.unlink(missing_ok=True)
+            self._driver.attach(None)
+            await asyncio.shield(self._close())
+
+    async def _close(self) -> None:
+        self._registry_socket.unlink(missing_ok=True)
+        await asyncio.gather(self._registration_server.stop(GRACE_SECONDS), self._server.stop(GRACE_SECONDS))
+        await self._preparer.drain(GRACE_SECONDS)
+        self._plugin_socket.unlink(missing_ok=True)
+        self._instance.leave()
+
+    def _registered(self) -> None:
+        self._publisher.allow(self._instance.is_newest)
+
+    async def _follow_instances(self) -> None:
+        was_newest = True
+        while True:
+            await self._clock.sleep(LOOK_INTERVAL)
+            is_newest = self._instance.is_newest
+            if is_newest != was_newest and self._registration.registered.is_set():
+                self._publisher.allow(is_newest)
+            was_newest = is_newest
+
+    def _has_device(self, pool: str, name: str) -> bool:
+        pools = (*self._driver.pools(self._node_name), *self._driver.cluster_pools())
+        return any(device.name == name for item in pools if item.name == pool for device in item.devices)
