@@ -70,8 +70,8 @@ def find_changes(
     counting: Counting, claims: Sequence[ResourceClaim], groups: Sequence[Asking], limits: Limits
 ) -> tuple[Change, ...]:
     """All that help, the smallest first."""
-    groups = groups[:MOST_GROUPS]
     trial = _Trial(counting.index, groups, limits)
+    groups = groups[:MOST_GROUPS]
     changes: list[Change] = []
     for ideas in _iter_ideas(counting, claims, groups):
         # Ideas of one kind for one place come in order: the first that helps is the smallest.
@@ -88,7 +88,8 @@ def find_changes(
 class _Trial:
     def __init__(self, index: Index, groups: Sequence[Asking], limits: Limits) -> None:
         self._index = index
-        self._groups = groups
+        self._groups = groups[:MOST_GROUPS]
+        self._may_be_more = len(groups) > MOST_GROUPS
         self._limits = limits
 
     def of(self, idea: _Idea) -> Change | None:
@@ -98,7 +99,7 @@ class _Trial:
             if group.can_gain(idea.place) and fits(self._index, group.names[0], idea.claims, self._limits):
                 nodes += len(group.names)
                 example = example or group.names[0]
-        return Change(idea.kind, idea.text, nodes, example) if nodes else None
+        return Change(idea.kind, idea.text, nodes, example, self._may_be_more) if nodes else None
 
 
 def fits(index: Index, node: str, claims: Sequence[ResourceClaim], limits: Limits) -> bool:
@@ -250,7 +251,7 @@ def _iter_waits(
         _, _, waited, node = min(waits, key=lambda wait: wait[:2])
         listed = ", ".join(map(str, waited[:4])) + (f" and {len(waited) - 4} more" if len(waited) > 4 else "")
         what = f"claim {listed} ends" if len(waited) == 1 else f"claims {listed} end"
-        yield Change(ChangeKind.WAIT, f"after {what}", 1, node, waited)
+        yield Change(ChangeKind.WAIT, f"after {what}", 1, node, claims=waited)
 
 
 def _find_holders(counting: Counting, counted: tuple[tuple[Counted, ...], ...]) -> dict[ObjectKey, int]:

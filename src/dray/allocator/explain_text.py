@@ -54,7 +54,7 @@ def format_explanation(explanation: Explanation) -> str:
     rest = explanation.groups[MOST_GROUPS:]
     if rest:
         more = sum(len(group.nodes) for group in rest)
-        lines += ["", f"{_count(more, 'more node')} {'is' if more == 1 else 'are'} further from a fit."]
+        lines += ["", f"{_count(more, 'more node')} {'is' if more == 1 else 'are'} no closer to a fit."]
     if explanation.changes:
         lines += ["", "It would fit"]
         for change in explanation.changes[:MOST_CHANGES]:
@@ -267,16 +267,14 @@ def _closest(gap: ConstraintGap) -> str:
 
 
 def _fillings(count: ValueCount) -> str:
-    return ", ".join(
-        f"{filling.available} for request {filling.request}, which wants {filling.wanted}"
-        if len(count.fillings) == 1
-        else f"{filling.request}: {filling.available} of {filling.wanted}"
-        for filling in count.fillings
-    )
+    if len(count.fillings) == 1:
+        return f"{count.fillings[0].available} of {count.fillings[0].wanted}"
+    return ", ".join(f"{filling.request}: {filling.available} of {filling.wanted}" for filling in count.fillings)
 
 
 def _change(change: Change) -> str:
-    where = f"(on {change.example})" if change.nodes == 1 else f"(on {change.nodes} nodes)"
+    number = f"{'at least ' if change.may_be_more else ''}{_count(change.nodes, 'node')}"
+    where = f"(on {change.example if change.nodes == 1 and not change.may_be_more else number})"
     return f"{change.text} {where.replace(' ', _NO_BREAK)}"
 
 

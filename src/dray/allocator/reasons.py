@@ -213,6 +213,8 @@ class Change:
     """On so many nodes."""
     example: str
     """One of them."""
+    may_be_more: bool = False
+    """Whether there are nodes that weren't asked."""
     claims: tuple[ObjectKey, ...] = ()
     """Whom to wait for."""
 

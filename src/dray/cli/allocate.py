@@ -9,8 +9,6 @@ from typing import Annotated
 
 import typer
 from msgspec.structs import replace
-from rich.console import Console
-from rich.table import Table
 
 from dray.allocator.errors import AllocationError
 from dray.allocator.explain import explain
@@ -73,7 +71,7 @@ def run(
     placed = [outcome for outcome in outcomes if isinstance(outcome, Placed)]
     if output is Output.TABLE:
         if placed:
-            Console(soft_wrap=not Console().is_terminal).print(make_table(placed))
+            typer.echo(format_table(placed))
         elif not outcomes:
             typer.echo("There is no pending claim.", err=True)
     else:
@@ -114,19 +112,23 @@ def _place(index: Index, nodes: list[str], claim_set: ClaimSet) -> Placed | None
     return None
 
 
-def make_table(placed: list[Placed]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    for name in ("CLAIM", "NODE", "REQUEST", "DEVICE", "DETAILS"):
-        table.add_column(name, overflow="fold")
+def format_table(placed: list[Placed]) -> str:
+    """As kubectl writes tables: columns as wide as they must be, and nothing folded."""
+    rows = [("CLAIM", "NODE", "REQUEST", "DEVICE", "DETAILS")]
     for each in placed:
         for claim in each.claims:
             results = claim.status.allocation.devices.results if claim.status.allocation else ()
-            if not results:
-                table.add_row(str(claim.metadata.key), each.node, "", "", "")
-            for number, result in enumerate(results):
-                first = (str(claim.metadata.key), each.node) if number == 0 else ("", "")
-                table.add_row(*first, result.request, str(result.device_id), _details(result))
-    return table
+            first = (str(claim.metadata.key), each.node)
+            rows += [
+                (*(first if number == 0 else ("", "")), result.request, str(result.device_id), _details(result))
+                for number, result in enumerate(results)
+            ] or [(*first, "", "", "")]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    if not any(row[-1] for row in rows[1:]):
+        widths.pop()
+    return "\n".join(
+        "   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False)).rstrip() for row in rows
+    )
 
 
 def _details(result: DeviceRequestAllocationResult) -> str:
