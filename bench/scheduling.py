@@ -28,6 +28,7 @@ from dray.controllers.assembly import Controllers
 from dray.runtime.client import EventType
 from dray.runtime.clock import SystemClock
 from dray.runtime.informers import Informers
+from dray.runtime.memory import calm_garbage_collector
 from dray.scheduler.scheduler import Scheduler
 from dray.store.sqlite import SqliteStore
 from dray.testing.builders import make_class, make_device, make_node, make_pod, make_request, make_slice, make_template
@@ -180,6 +181,7 @@ def main() -> None:
     parser.add_argument("--scale", type=float, default=1.0, help="fraction of the nodes and pods")
     parser.add_argument("--profile", action="store_true", help="show where the time goes")
     arguments = parser.parse_args()
+    calm_garbage_collector()
     for shape in arguments.shape or list(KUBERNETES):
         profile = cProfile.Profile()
         if arguments.profile:

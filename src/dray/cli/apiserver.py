@@ -60,6 +60,7 @@ def run(
         gates=read_gates(feature_gates),
     )
     try:
+        calm_garbage_collector()
         asyncio.run(_serve(options, nodes))
     except (StoreUnusable, BadCertificate, BadTokenFile, CannotListen, OSError) as error:
         typer.echo(f"error: {error}", err=True)

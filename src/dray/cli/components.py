@@ -71,6 +71,7 @@ MakeComponent = Callable[[HttpClient, Clock], Component]
 def run_component(options: ComponentOptions, make: MakeComponent) -> None:
     """Until interrupted. Exits with status 1 if the cluster can't be found or the lease is lost."""
     try:
+        calm_garbage_collector()
         asyncio.run(_run(options, make))
     except (BadAccess, LostLease, OSError) as error:
         typer.echo(f"error: {error}", err=True)
