@@ -16,6 +16,7 @@ from dray.apiserver.serving import CannotListen, is_loopback
 from dray.apiserver.tokens import BadTokenFile
 from dray.cli.gates import read_gates
 from dray.runtime.logs import LogFormat, setup_logs
+from dray.runtime.memory import calm_garbage_collector
 from dray.store.errors import StoreUnusable
 
 

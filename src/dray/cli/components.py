@@ -22,6 +22,7 @@ from dray.runtime.health import serving_health
 from dray.runtime.http_client import HttpClient
 from dray.runtime.kubeconfig import find_access
 from dray.runtime.leases import LeaderElector, LostLease
+from dray.runtime.memory import calm_garbage_collector
 
 KubeconfigOption = Annotated[
     Path | None,
