@@ -71,7 +71,7 @@ class Controllers:
         slices = self._informers.typed(RESOURCE_SLICES, decode_slice)
         rules = self._informers.typed(DEVICE_TAINT_RULES, decode_rule)
 
-        claim_queue: WorkQueue[ClaimKey] = self._queue("resource_claims")
+        claim_queue: WorkQueue[ClaimKey] = self._queue("resource_claim")
         claim_controller = ClaimController(
             client, pods, claims, templates, self._recorder, ClaimMetrics(self.registry), claim_queue
         )

@@ -255,11 +255,14 @@ class ClaimController:
             await self._client.patch(RESOURCE_CLAIMS, claim.metadata.name, patch, claim.metadata.namespace)
 
     def _owner_is_done(self, claim: ResourceClaim) -> bool:
-        """Whether it was made for a pod that will not run again. If the pod is gone, the garbage collector acts."""
+        """Whether it was made for a pod that will not run again, or was replaced by another of its name.
+
+        If there is no such pod, the garbage collector acts.
+        """
         for owner in claim.metadata.owner_references:
             if owner.controller and owner.kind == "Pod":
                 pod = self._pods.get(ObjectKey(claim.metadata.namespace, owner.name))
-                return pod is not None and pod.metadata.uid == owner.uid and (is_terminal(pod) or _will_never_run(pod))
+                return pod is not None and (pod.metadata.uid != owner.uid or is_terminal(pod) or _will_never_run(pod))
         return False
 
     async def _delete(self, claim: ResourceClaim) -> None:

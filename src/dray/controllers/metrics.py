@@ -10,7 +10,7 @@ from dray.runtime.queue import WorkQueue
 
 class ClaimMetrics:
     def __init__(self, registry: CollectorRegistry) -> None:
-        self.creates = Counter("resourceclaim_controller_creates", "Claims created from templates", registry=registry)
+        self.creates = Counter("resourceclaim_controller_create", "Claims created from templates", registry=registry)
         self.create_failures = Counter(
             "resourceclaim_controller_create_failures", "Failed attempts to create a claim", registry=registry
         )
