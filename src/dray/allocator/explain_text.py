@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from dray.allocator.errors import (
     OPTIONAL_CHAINING_HINT,
@@ -46,20 +46,39 @@ _NO_BREAK: Final = "\N{NO-BREAK SPACE}"
 # In full
 
 
-def format_explanation(explanation: Explanation) -> str:
+class _Long(NamedTuple):
+    """A line that may have to be broken, and how its parts are indented."""
+
+    text: str
+    first: str
+    others: str
+
+    def broken(self, width: int) -> list[str]:
+        wrapper = textwrap.TextWrapper(width, self.first, self.others, break_long_words=False, break_on_hyphens=False)
+        return [line.replace(_NO_BREAK, " ") for line in wrapper.wrap(self.text)]
+
+
+def format_explanation(explanation: Explanation, width: int = WIDTH) -> str:
     """Several lines, without a newline at the end."""
-    lines = [_headline(explanation)]
-    for group in explanation.groups[:MOST_GROUPS]:
-        lines += ["", *_group_lines(group, len(explanation.claims) > 1)]
-    rest = explanation.groups[MOST_GROUPS:]
-    if rest:
-        more = sum(len(group.nodes) for group in rest)
-        lines += ["", f"{_count(more, 'more node')} {'is' if more == 1 else 'are'} no closer to a fit."]
-    if explanation.changes:
-        lines += ["", "It would fit"]
-        for change in explanation.changes[:MOST_CHANGES]:
-            lines += _wrapped(_change(change), "  - ", "    ")
+    lines: list[str] = []
+    for line in _lines(explanation):
+        lines += line.broken(width) if isinstance(line, _Long) else [line]
     return "\n".join(lines)
+
+
+def _lines(explanation: Explanation) -> Iterator[str | _Long]:
+    yield _headline(explanation)
+    for group in explanation.groups[:MOST_GROUPS]:
+        yield ""
+        yield from _group_lines(group, len(explanation.claims) > 1)
+    more = sum(len(group.nodes) for group in explanation.groups[MOST_GROUPS:])
+    if more:
+        yield ""
+        yield f"{_count(more, 'more node')} {'is' if more == 1 else 'are'} no closer to a fit."
+    if explanation.changes:
+        yield ""
+        yield "It would fit"
+        yield from (_Long(_change(change), "  - ", "    ") for change in explanation.changes[:MOST_CHANGES])
 
 
 def _headline(explanation: Explanation) -> str:
@@ -75,7 +94,7 @@ def _headline(explanation: Explanation) -> str:
     return f"{subject} {'does not fit' if one else 'do not fit together'} on {where}."
 
 
-def _group_lines(group: GroupReason, several: bool) -> Iterator[str]:
+def _group_lines(group: GroupReason, several: bool) -> Iterator[str | _Long]:
     where = _nodes(group.nodes)
     subject = where[0].upper() + where[1:] if len(group.nodes) > 1 else where
     match group.obstacle:
@@ -85,7 +104,7 @@ def _group_lines(group: GroupReason, several: bool) -> Iterator[str]:
             else:
                 yield f"On {where}, the allocation stops with an error:"
             first, *drawing = _error_text(group).splitlines()
-            yield from _wrapped(first, "  ", "  ")
+            yield _Long(first, "  ", "  ")
             yield from (f"  {line}" for line in drawing)
             for count in group.requests:
                 yield from _stage_lines(count)
@@ -93,19 +112,19 @@ def _group_lines(group: GroupReason, several: bool) -> Iterator[str]:
                 yield from _gap_lines(group.gap)
         case Obstacle.REQUEST:
             for number, count in enumerate(group.blocked[:MOST_REQUESTS]):
-                yield from _wrapped(_need(count, several), f"{subject}: " if number == 0 else "and: ", "  ")
+                yield _Long(_need(count, several), f"{subject}: " if number == 0 else "and: ", "  ")
                 yield from _stage_lines(count)
             if len(group.blocked) > MOST_REQUESTS:
                 yield f"and {len(group.blocked) - MOST_REQUESTS} more requests or alternatives"
         case Obstacle.TOGETHER:
-            yield from _wrapped(f"{_competition(group, several)}: {group.detail}.", f"{subject}: ", "  ")
+            yield _Long(f"{_competition(group, several)}: {group.detail}.", f"{subject}: ", "  ")
             for count in group.feasible:
                 yield f"  {_request_needs(count, several)}, {count.available} could be had"
         case Obstacle.CONSTRAINT if group.gap is not None:
-            yield from _wrapped(_gap_sentence(group.gap), f"{subject}: ", "  ")
+            yield _Long(_gap_sentence(group.gap), f"{subject}: ", "  ")
             yield from _gap_lines(group.gap)
     for problem in group.pools[:MOST_LOSSES]:
-        yield from _wrapped(f"pool {problem.pool} {problem.reason}", "  not counted: ", "    ")
+        yield _Long(f"pool {problem.pool} {problem.reason}", "  not counted: ", "    ")
 
 
 def is_about_claim(error: AllocationError | None) -> bool:
@@ -170,7 +189,7 @@ _LABELS: Final = {
 }
 
 
-def _stage_lines(count: RequestCount) -> Iterator[str]:
+def _stage_lines(count: RequestCount) -> Iterator[str | _Long]:
     """A line per stage that leaves devices behind; the first two always, if there is anything to count."""
     if count.stages[0].left == 0:
         return
@@ -189,11 +208,11 @@ def _stage_lines(count: RequestCount) -> Iterator[str]:
             notes.append(f"this one alone rejects {most}")
         note = "; ".join(filter(None, notes))
         start = f"  {label:<{width}}  {stage.left:>3}"
-        yield from _wrapped(note, f"{start}   ", " " * (len(start) + 3)) if note else [start]
+        yield _Long(note, f"{start}   ", " " * (len(start) + 3)) if note else start
         if stage.expression:
-            yield from _wrapped(shorten(stage.expression, 3 * WIDTH), "    ", "    ")
+            yield _Long(shorten(stage.expression, 3 * WIDTH), "    ", "    ")
         for hint in stage.hints:
-            yield from _wrapped(_hint(hint), "    ", "    ")
+            yield _Long(_hint(hint), "    ", "    ")
 
 
 def _label(count: RequestCount, stage: StageCount) -> str:
@@ -243,12 +262,12 @@ def _gap_sentence(gap: ConstraintGap) -> str:
             return f"constraint #{gap.constraint} holds for none of {sets} sets of {gap.wanted} devices."
 
 
-def _gap_lines(gap: ConstraintGap) -> Iterator[str]:
+def _gap_lines(gap: ConstraintGap) -> Iterator[str | _Long]:
     if gap.kind == "cel":
         text = gap.closest.condition if gap.closest else gap.text
-        yield from _wrapped(shorten(text, 4 * WIDTH), "  fails: ", "    ")
+        yield _Long(shorten(text, 4 * WIDTH), "  fails: ", "    ")
         if gap.closest is not None:
-            yield from _wrapped(_closest(gap), "  closest: ", "    ")
+            yield _Long(_closest(gap), "  closest: ", "    ")
     width = max((len(each.value) for each in gap.values[:MOST_VALUES]), default=0)
     for each in gap.values[:MOST_VALUES]:
         yield f"  {each.value:<{width}}  {_fillings(each)}"
@@ -257,7 +276,7 @@ def _gap_lines(gap: ConstraintGap) -> Iterator[str]:
     if gap.without:
         yield f"  {_count(gap.without, 'device')} without the attribute"
     for hint in gap.hints:
-        yield from _wrapped(_hint(hint), "  ", "    ")
+        yield _Long(_hint(hint), "  ", "    ")
 
 
 def _closest(gap: ConstraintGap) -> str:
@@ -368,8 +387,3 @@ def _nodes(names: Sequence[str]) -> str:
     if len(names) == 1:
         return names[0]
     return f"each of {len(names)} nodes ({', '.join(names[:3])}{', …' if len(names) > 3 else ''})"
-
-
-def _wrapped(text: str, first: str, others: str) -> list[str]:
-    wrapper = textwrap.TextWrapper(WIDTH, first, others, break_long_words=False, break_on_hyphens=False)
-    return [line.replace(_NO_BREAK, " ") for line in wrapper.wrap(text)]

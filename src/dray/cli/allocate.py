@@ -33,6 +33,7 @@ class Output(StrEnum):
 class Placed:
     """Claims that got their devices, with their status, and the node they got them on."""
 
+    owner: str
     claims: tuple[ResourceClaim, ...]
     node: str
 
@@ -108,7 +109,7 @@ def _place(index: Index, nodes: list[str], claim_set: ClaimSet) -> Placed | None
                 replace(claim, status=replace(claim.status, allocation=result))
                 for claim, result in zip(claim_set.claims, results, strict=True)
             )
-            return Placed(tuple(claims), node)
+            return Placed(claim_set.owner, tuple(claims), node)
     return None
 
 

@@ -56,17 +56,3 @@ def test_the_readme_lists_every_example() -> None:
     readme = (SEEDS / "README.md").read_text()
     for path in (*CURRENT, *EARLY):
         assert path.name in readme
-
-
-def test_the_demo_shows_every_object() -> None:
-    result = CliRunner().invoke(app, ["demo"], env={"COLUMNS": "200"})
-    assert result.exit_code == 0
-    for path in CURRENT:
-        for obj in objects(path):
-            assert str(obj) in result.stdout
-
-
-def test_the_demo_of_a_missing_folder_says_so(tmp_path: Path) -> None:
-    result = CliRunner().invoke(app, ["demo", str(tmp_path / "none")])
-    assert result.exit_code == 2
-    assert "no such folder" in result.stderr
