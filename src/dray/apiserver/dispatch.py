@@ -25,6 +25,7 @@ from dray.apiserver.options import WriteOptions, read_delete_options, read_list_
 from dray.apiserver.outputs import render_batch, render_error_event, render_object, render_page
 from dray.apiserver.patching import patch_object
 from dray.apiserver.paths import not_found_page, serve_path
+from dray.apiserver.pod_logs import LogSource, NoLogs, serve_log
 from dray.apiserver.records import decode_json, encode_json
 from dray.apiserver.registry import Registry
 from dray.apiserver.requests import ApiRequest
@@ -63,6 +64,8 @@ class Api:
         self.registry = registry
         self._reviewer = Reviewer(registry.authorize, None if access is None else access.policy, authenticate_token)
         self._token_issuer = token_issuer
+        self.logs: LogSource = NoLogs()
+        """Where the logs of containers come from; whoever knows the nodes sets it."""
         if access is not None:
             registry.admission.check_grant = partial(check_grant, policy=access.policy, authorize=access)
 
@@ -110,6 +113,8 @@ class Api:
             if verb not in part.verbs:
                 raise refusals.method_not_allowed()
         match verb:
+            case "get" if target.subresource == "log":
+                return await serve_log(self.registry, target, request.query, self.logs)
             case "get":
                 record = await self.registry.get(target)
                 return self._answer(request, 200, render_object(record, target, *self._form(request)))

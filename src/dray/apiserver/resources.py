@@ -174,6 +174,7 @@ ROWS: Final[tuple[Row, ...]] = (
         subresources=(
             Subresource("binding", ("create",), "Binding"),
             Subresource("eviction", ("create",), "Eviction", "policy", "v1"),
+            Subresource("log", ("get",)),
             STATUS,
         ),
     ),
