@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from dray.allocator.compiler import Compiler
-from dray.allocator.errors import AllocationError, InvalidPools
+from dray.allocator.errors import AllocationError, DeadlineExceeded, InvalidPools
 from dray.allocator.frames import Stopped
 from dray.allocator.groups import Grouping, GroupKey, NodeGroup
 from dray.allocator.inventory import Inventory, Reach, Touched
@@ -42,6 +42,8 @@ Answer = Recipe | Stop | None
 
 NO_LIMITS: Final = Limits()
 NOTHING_ALLOCATED: Final = AllocatedState()
+
+COUNT_AT_MOST: Final = 1_000_000
 
 MOST_ANSWERS: Final = 1 << 16
 """So many are remembered per table; beyond that, all are forgotten."""
@@ -140,6 +142,11 @@ class Index:
         program = self._compiler.program(claims, self.find_class)
         return program, self._compiler.view(program)
 
+    def compile(self, claims: Sequence[ResourceClaim]) -> tuple[Program, View]:
+        """The claims as a program, and how it sees devices. Claims of one template share both."""
+        program = self._compiler.program(claims, self.find_class)
+        return program, self._compiler.view(program)
+
     def allocate(self, node: str, claims: Sequence[ResourceClaim], limits: Limits = NO_LIMITS) -> Allocation | None:
         """Devices for all claims on this node, or None if they don't fit. Raises AllocationError."""
         program = self._compiler.program(claims, self.find_class)
@@ -170,6 +177,38 @@ class Index:
             reach = self.inventory.reach(nodes.first)
             groups.append(FitGroup(nodes, False, self._error(answer, reach, claims)))
         return Fits(tuple(groups))
+
+    def room(self, claims: Sequence[ResourceClaim], limits: Limits = NO_LIMITS, at_most: int = COUNT_AT_MOST) -> int:
+        """How many more times such claims fit into the cluster, one set after the other. Counts up to `at_most`."""
+        found = 0
+        fork = self.fork()
+        program = self._compiler.program(claims, self.find_class)
+        for nodes in [group for group, _ in fork._answers(program, limits)]:
+            if all(each.pool.home for each in self.inventory.reach(nodes.first).pools):
+                # Nodes that share nothing with others, and look the same: what fits on one fits on each.
+                found += len(nodes) * fork._fill(nodes.first, claims, limits, at_most)
+            else:
+                for name in nodes:
+                    found += fork._fill(name, claims, limits, at_most - found)
+            if found >= at_most:
+                return at_most
+        return found
+
+    def _fill(self, node: str, claims: Sequence[ResourceClaim], limits: Limits, at_most: int) -> int:
+        """Allocate the claims again and again on this node, and keep all that in use."""
+        for count in range(at_most):
+            try:
+                allocation = self.allocate(node, claims, limits)
+            except DeadlineExceeded:
+                raise
+            except AllocationError:
+                return count
+            if allocation is None:
+                return count
+            if not any(not each.admin_access for result in allocation for each in result.devices.results):
+                return at_most
+            self.hold(allocation)
+        return at_most
 
     # How an answer is found
 
