@@ -6,9 +6,13 @@ import asyncio
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
+
+import msgspec
 
 from dray.api.cdi import Hook
 
+HOOKS = "hooks.json"
 BEFORE = ("prestart", "createRuntime", "createContainer", "startContainer")
 AFTER_START = ("poststart",)
 AFTER = ("poststop",)
@@ -18,25 +22,38 @@ class HookFailed(Exception):
     """The text names the hook and what it said."""
 
 
-class ContainerHooks:
-    """The hooks of one container, and what they are told."""
+class ContainerHooks(msgspec.Struct, frozen=True):
+    """The hooks of one container, and what they are told. Kept on disk, for the agent that sees the container end."""
 
-    def __init__(
-        self, hooks: Iterable[Hook], *, container_id: str, bundle: Path, annotations: Mapping[str, str]
-    ) -> None:
-        self._hooks = tuple(hooks)
-        self._state = {
-            "ociVersion": "1.0.2",
-            "id": container_id,
-            "bundle": str(bundle),
-            "annotations": dict(annotations),
-        }
+    hooks: tuple[Hook, ...]
+    state: dict[str, Any]
+
+    @classmethod
+    def of(
+        cls, hooks: Iterable[Hook], *, container_id: str, bundle: Path, annotations: Mapping[str, str]
+    ) -> ContainerHooks:
+        state = {"ociVersion": "1.0.2", "id": container_id, "bundle": str(bundle), "annotations": dict(annotations)}
+        return cls(tuple(hooks), state)
+
+    @classmethod
+    def load(cls, directory: Path) -> ContainerHooks:
+        try:
+            return msgspec.json.decode((directory / HOOKS).read_bytes(), type=cls)
+        except FileNotFoundError:
+            return cls((), {})
+
+    def save(self, directory: Path) -> None:
+        path = directory / HOOKS
+        if self.hooks:
+            path.write_bytes(msgspec.json.encode(self))
+        else:
+            path.unlink(missing_ok=True)
 
     async def run(self, names: Iterable[str], *, status: str, pid: int = 0) -> None:
         """Run the hooks of these names, in order. Raises HookFailed, OSError."""
-        state = json.dumps({**self._state, "status": status, "pid": pid}).encode()
+        state = json.dumps({**self.state, "status": status, "pid": pid}).encode()
         for name in names:
-            for hook in self._hooks:
+            for hook in self.hooks:
                 if hook.hook_name == name:
                     await _run(hook, state)
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from dray.api.meta import Time
 from dray.node.hooks import AFTER, AFTER_START, BEFORE, ContainerHooks, HookFailed
 from dray.node.images import ImageFolders
-from dray.node.runtimes import ContainerSpec, Running, StartFailed
+from dray.node.runtimes import ContainerSpec, Running, StartFailed, log_path
 from dray.node.shims import (
     AlreadyLaunched,
     Keeper,
@@ -32,6 +32,7 @@ from dray.node.shims import (
 
 log = logging.getLogger(__name__)
 
+KEPT_LOGS = 2
 INHERITED = ("PATH", "HOME", "LANG", "TMPDIR")
 
 
@@ -45,10 +46,14 @@ class ProcessRuntime:
         command = self._images.resolve(spec.image, spec.command, spec.arguments)
         container_id = f"process://{uuid.uuid4()}"
         root = spec.directory / "root"
-        hooks = _hooks(spec, container_id)
+        hooks = ContainerHooks.of(
+            spec.edits.hooks, container_id=container_id, bundle=spec.directory, annotations=spec.annotations
+        )
         try:
             root.mkdir(parents=True, exist_ok=True)
             _link_mounts(spec, root)
+            log_path(spec.directory, spec.attempt - KEPT_LOGS).unlink(missing_ok=True)
+            hooks.save(spec.directory)
             await hooks.run(BEFORE, status="creating")
             launched, keeper = await launch(
                 spec.directory,
@@ -59,7 +64,6 @@ class ProcessRuntime:
                 log=spec.log_path,
                 working_directory=spec.working_directory or str(root),
             )
-            await hooks.run(AFTER_START, status="running", pid=launched.pid)
         except (OSError, HookFailed, LaunchFailed) as error:
             raise StartFailed(f"container {spec.name}: {error}") from error
         except AlreadyLaunched:
@@ -67,7 +71,9 @@ class ProcessRuntime:
             if found is None:
                 raise StartFailed(f"container {spec.name}: attempt {spec.attempt} is under way elsewhere") from None
             return found
-        return _Process(spec, launched, keeper)
+        process = _Process(spec, launched, keeper)
+        await process.run_hooks(AFTER_START, "running")
+        return process
 
     def find(self, spec: ContainerSpec) -> Running | None:
         launched = recover_last(spec.directory)
@@ -82,6 +88,8 @@ def _link_mounts(spec: ContainerSpec, root: Path) -> None:
         if ".." in link.parts:
             raise StartFailed(f"mount {inside}: the path leaves the container's root")
         link.parent.mkdir(parents=True, exist_ok=True)
+        if not link.parent.resolve().is_relative_to(root.resolve()):
+            raise StartFailed(f"mount {inside} lies inside another mount, where no link can be made")
         link.unlink(missing_ok=True)
         link.symlink_to(outside)
 
@@ -92,12 +100,6 @@ def _environment(spec: ContainerSpec, root: Path) -> dict[str, str]:
     env |= dict(item.split("=", 1) for item in spec.edits.env if "=" in item)
     env["DRAY_ROOT"] = str(root)
     return env
-
-
-def _hooks(spec: ContainerSpec, container_id: str) -> ContainerHooks:
-    return ContainerHooks(
-        spec.edits.hooks, container_id=container_id, bundle=spec.directory, annotations=spec.annotations
-    )
 
 
 class _Process:
@@ -126,11 +128,16 @@ class _Process:
         finally:
             if self._keeper is not None:
                 self._keeper.close()
+        await self.run_hooks(AFTER, "stopped")
+        return code
+
+    async def run_hooks(self, names: tuple[str, ...], status: str) -> None:
+        """Those around a container that runs or ran: their failure changes nothing for it."""
         try:
-            await _hooks(self._spec, self.id).run(AFTER, status="stopped")
+            hooks = ContainerHooks.load(self._spec.directory)
+            await hooks.run(names, status=status, pid=self._launched.pid)
         except (HookFailed, OSError) as error:
             log.warning("container %s of pod %s: %s", self._spec.name, self._spec.pod_name, error)
-        return code
 
     async def _ended(self) -> int:
         if self._keeper is not None:

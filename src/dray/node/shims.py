@@ -154,6 +154,14 @@ async def wait_ended(directory: Path, launched: Launched) -> Launched:
         await asyncio.sleep(LOOK_INTERVAL)
 
 
+def has_ended(directory: Path, attempt: int) -> bool:
+    """Whether an attempt has ended; one that never ran has, too."""
+    ended = _read(directory / shim.ENDED)
+    if ended is not None and ended.attempt >= attempt:
+        return True
+    return not is_locked(directory)
+
+
 def is_locked(directory: Path) -> bool:
     """Whether a keeper lives."""
     try:
