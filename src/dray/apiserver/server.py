@@ -18,6 +18,7 @@ from dray.apiserver.http_protocol import ConnectionLimits
 from dray.apiserver.kubeconfig import write_kubeconfig
 from dray.apiserver.metrics import Metrics
 from dray.apiserver.overload import RequestLimits
+from dray.apiserver.pod_logs import LogSource
 from dray.apiserver.registry import Registry
 from dray.apiserver.service_accounts import TokenIssuer
 from dray.apiserver.serving import HttpsServer
@@ -105,6 +106,15 @@ class ApiServer:
         except BaseException:
             await store.close()
             raise
+
+    @property
+    def logs(self) -> LogSource:
+        """Where the logs of containers come from; whoever knows the nodes sets it."""
+        return self._api.logs
+
+    @logs.setter
+    def logs(self, source: LogSource) -> None:
+        self._api.logs = source
 
     async def start(self) -> None:
         """Makes what a cluster starts with, then listens. Raises CannotListen."""

@@ -12,7 +12,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from prometheus_client import CollectorRegistry
@@ -33,7 +33,7 @@ from dray.runtime.logs import setup_logs
 class ServeOptions:
     node_name: str = ""
     kubeconfig: Path | None = None
-    paths: DriverPaths = DriverPaths()
+    paths: DriverPaths = field(default_factory=DriverPaths)
     instance: str = ""
     is_controller: bool = False
     """Publish the network-attached devices instead of serving a node."""

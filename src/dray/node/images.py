@@ -7,6 +7,7 @@ container without a command runs the folder's program `entrypoint`.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -36,13 +37,18 @@ class ImageFolders:
                     f"image {image!r} has no folder with a program {ENTRYPOINT!r}, so the container needs a command: "
                     "the process runtime pulls no images"
                 )
-            return (str(folder / ENTRYPOINT), *arguments)
+            return (*_runnable(folder / ENTRYPOINT), *arguments)
         program = Path(command[0])
         if folder is not None and program.is_absolute():
             inside = folder / program.relative_to("/")
             if inside.is_file():
-                return (str(inside), *command[1:], *arguments)
+                return (*_runnable(inside), *command[1:], *arguments)
         return (*command, *arguments)
+
+
+def _runnable(program: Path) -> tuple[str, ...]:
+    """Some installers lose the executable bit; what isn't executable is taken for a shell script."""
+    return (str(program),) if os.access(program, os.X_OK) else ("/bin/sh", str(program))
 
 
 def _repository(image: str) -> str:

@@ -1,0 +1,113 @@
+"""Models from manifests: ResourceSlices as `kubectl get resourceslices -o yaml` prints them, DeviceClasses, Nodes.
+
+Every node that the slices name is a kind of node; a cluster has the kinds in turn. The devices of a driver on a node
+form one pool, named after the node. Slices without a node's name are network-attached pools and stay as they are. Of
+Nodes only the labels count. Without a DeviceClass there is one for each driver, with the driver's name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from dray.api.classes import DeviceClass
+from dray.api.codec import DecodeError, decode_object
+from dray.api.meta import Json
+from dray.api.slices import ResourceSlice, ResourceSliceSpec
+from dray.cluster.models import DriverModel, Model, NodeModel, make_class
+from dray.driver.pools import Pool
+
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class BadModel(Exception):
+    """A model can't be used; the text says where and why."""
+
+
+@dataclass
+class _Parts:
+    nodes: dict[str, dict[str, DriverModel]] = field(default_factory=dict)
+    pools: dict[str, dict[str, Pool]] = field(default_factory=dict)
+    labels: dict[str, dict[str, str]] = field(default_factory=dict)
+    classes: list[Json] = field(default_factory=list)
+
+    def add_slice(self, spec: ResourceSliceSpec) -> None:
+        if spec.node_name:
+            drivers = self.nodes.setdefault(spec.node_name, {})
+            known = drivers.get(spec.driver, DriverModel(spec.driver))
+            drivers[spec.driver] = replace(
+                known,
+                devices=known.devices + spec.devices,
+                shared_counters=known.shared_counters + spec.shared_counters,
+            )
+            return
+        pools = self.pools.setdefault(spec.driver, {})
+        pool = pools.get(spec.pool.name) or Pool(
+            name=spec.pool.name,
+            node_selector=spec.node_selector,
+            all_nodes=bool(spec.all_nodes),
+            per_device_node_selection=bool(spec.per_device_node_selection),
+        )
+        pools[spec.pool.name] = replace(
+            pool, devices=pool.devices + spec.devices, shared_counters=pool.shared_counters + spec.shared_counters
+        )
+
+    def model(self, path: Path) -> Model:
+        names = list(dict.fromkeys((*self.nodes, *self.labels))) or [""]
+        kinds = [NodeModel(tuple(self.nodes.get(name, {}).values()), self.labels.get(name, {})) for name in names]
+        pools = {driver: tuple(found.values()) for driver, found in self.pools.items()}
+        drivers = dict.fromkeys((*(name for node in self.nodes.values() for name in node), *pools))
+        return Model(
+            name=path.stem,
+            description=f"from {path.name}",
+            make_node=lambda index: kinds[index % len(kinds)],
+            classes=tuple(self.classes or map(make_class, drivers)),
+            make_cluster_pools=lambda nodes: pools,
+            default_nodes=len(kinds),
+        )
+
+
+def load_model(path: Path) -> Model:
+    """Raises BadModel, OSError."""
+    try:
+        documents = [item for item in yaml.load_all(path.read_text(), _LOADER) if item]
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise BadModel(f"{path}: {error}") from error
+    parts = _Parts()
+    for obj in _objects(path, documents):
+        _add(parts, path, obj)
+    if not parts.nodes and not parts.pools:
+        raise BadModel(f"{path}: there is no ResourceSlice in it, so nodes would have no devices")
+    return parts.model(path)
+
+
+def _objects(path: Path, documents: Iterable[Any]) -> Iterable[Json]:
+    for document in documents:
+        if not isinstance(document, dict) or not isinstance(document.get("kind"), str):
+            raise BadModel(f"{path}: a model consists of ResourceSlices, DeviceClasses and Nodes")
+        if document["kind"].endswith("List"):
+            yield from document.get("items") or ()
+        else:
+            yield document
+
+
+def _add(parts: _Parts, path: Path, obj: Json) -> None:
+    metadata = obj.get("metadata") or {}
+    if obj["kind"] == "Node":
+        parts.labels[metadata.get("name", "")] = metadata.get("labels") or {}
+        return
+    try:
+        decoded = decode_object(obj)
+    except DecodeError as error:
+        raise BadModel(f"{path}: {obj['kind']} {metadata.get('name')}: {error}") from error
+    match decoded:
+        case ResourceSlice():
+            parts.add_slice(decoded.spec)
+        case DeviceClass():
+            parts.classes.append(obj)
+        case _:
+            raise BadModel(f"{path}: a {obj['kind']} is no part of a model")

@@ -1,0 +1,135 @@
+"""Drivers for devices that exist only in a model. Everything else about them is real: slices, gRPC, CDI files.
+
+A container that gets a device sees it in its environment: for the first device of request `gpu`
+
+    DRA_GPU_0=gpu.example.com/node-1/gpu-3      driver, pool and device
+    DRA_GPU_0_MEMORY=40Gi                       its capacity, or what the claim takes of it if it is shared
+    DRA_GPU_0_CONFIG={...}                      parameters for it, class first
+
+and finds a description of it in `$DRAY_ROOT/dev/dray/<device>`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import shutil
+from collections.abc import AsyncIterator, Iterable, Sequence
+from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
+
+from dray.api.cdi import ContainerEdits, Mount
+from dray.api.codec import to_json
+from dray.api.devices import Device, DeviceTaint
+from dray.cluster.models import DriverModel
+from dray.driver.base import AllocatedDevice, ClaimRef, DeviceConfig, DeviceHealth, Driver, Prepared
+from dray.driver.pools import Pool
+
+UNHEALTHY = "dray.dev/unhealthy"
+
+
+class SimulatedDriver(Driver):
+    """`state` is where it puts its files; `cluster_pools` are network-attached devices that it can prepare, too."""
+
+    def __init__(self, model: DriverModel, node_name: str, state: Path, cluster_pools: Iterable[Pool] = ()) -> None:
+        self.name = model.name  # type: ignore[misc]  # of the class elsewhere, of the instance here
+        self._node_name = node_name
+        self._state = state
+        self._pool = model.pool(node_name)
+        self._cluster_pools = tuple(cluster_pools)
+        self._broken: dict[str, str] = {}
+        self._changed = asyncio.Event()
+
+    def pools(self, node_name: str) -> Iterable[Pool]:
+        if not self._pool.devices:
+            return ()
+        devices = tuple(self._tainted(device) for device in self._pool.devices)
+        return (Pool(name=node_name, devices=devices, shared_counters=self._pool.shared_counters),)
+
+    def cluster_pools(self) -> Iterable[Pool]:
+        return self._cluster_pools
+
+    def _tainted(self, device: Device) -> Device:
+        reason = self._broken.get(device.name)
+        if reason is None:
+            return device
+        return replace(device, taints=(*device.taints, DeviceTaint(key=UNHEALTHY, value=reason, effect="NoExecute")))
+
+    # Health
+
+    def break_device(self, name: str, reason: str = "broken") -> None:
+        """From now on the device is unhealthy and tainted: pods that use it are evicted."""
+        self._broken[name] = reason
+        self._announce()
+
+    def mend_device(self, name: str) -> None:
+        self._broken.pop(name, None)
+        self._announce()
+
+    def _announce(self) -> None:
+        self.refresh()
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    async def health(self) -> AsyncIterator[Sequence[DeviceHealth]]:
+        while True:
+            changed = self._changed
+            yield [
+                DeviceHealth(
+                    self._node_name,
+                    device.name,
+                    "Unhealthy" if device.name in self._broken else "Healthy",
+                    self._broken.get(device.name, ""),
+                )
+                for device in self._pool.devices
+            ]
+            await changed.wait()
+
+    # Claims
+
+    async def prepare(
+        self, claim: ClaimRef, devices: Sequence[AllocatedDevice], config: Sequence[DeviceConfig]
+    ) -> Prepared:
+        folder = self._state / claim.uid
+        folder.mkdir(parents=True, exist_ok=True)
+        seen: dict[str, int] = {}
+        prepared: dict[AllocatedDevice, ContainerEdits] = {}
+        for device in devices:
+            number = seen.get(device.request, 0)
+            seen[device.request] = number + 1
+            prepared[device] = self._edits(device, f"{_variable(device.request)}_{number}", config, folder)
+        return prepared
+
+    def _edits(
+        self, device: AllocatedDevice, variable: str, config: Sequence[DeviceConfig], folder: Path
+    ) -> ContainerEdits:
+        model = self._find(device.pool, device.name)
+        amounts = {name: str(capacity.value) for name, capacity in model.capacity.items()}
+        amounts |= {name: str(amount) for name, amount in device.consumed_capacity}
+        env = [f"{variable}={self.name}/{device.pool}/{device.name}"]
+        env += [f"{variable}_{_plain(name)}={amount}" for name, amount in amounts.items()]
+        parameters = [entry.parameters for entry in config if entry.applies_to(device.request)]
+        if parameters:
+            env.append(f"{variable}_CONFIG={msgspec.json.encode(parameters).decode()}")
+        file = folder / f"{device.name}-{variable}.json"
+        file.write_bytes(msgspec.json.format(msgspec.json.encode(to_json(model))))
+        mount = Mount(host_path=str(file.absolute()), container_path=f"/dev/dray/{device.name}", options=("ro", "bind"))
+        return ContainerEdits(env=tuple(env), mounts=(mount,))
+
+    def _find(self, pool: str, name: str) -> Device:
+        pools = (self._pool, *self._cluster_pools)
+        return next(device for item in pools if item.name == pool for device in item.devices if device.name == name)
+
+    async def unprepare(self, claim: ClaimRef) -> None:
+        shutil.rmtree(self._state / claim.uid, ignore_errors=True)
+
+
+def _variable(request: str) -> str:
+    return f"DRA_{_plain(request.partition('/')[0])}"
+
+
+def _plain(name: str) -> str:
+    """As part of a variable's name: without the domain, in capitals."""
+    return re.sub(r"[^A-Z0-9]", "_", name.rpartition("/")[2].upper())
