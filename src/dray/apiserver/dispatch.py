@@ -107,6 +107,10 @@ class Api:
 
     async def _serve(self, request: ApiRequest, target: Target, caller: Caller) -> ApiResponse:
         verb = request.info.verb
+        if verb in ("update", "patch") and not target.name:
+            raise refusals.method_not_allowed()
+        if verb == "deletecollection" and target.row.namespaced and not target.namespace:
+            raise refusals.method_not_allowed()
         if target.subresource:
             part = target.row.subresource(target.subresource)
             assert part is not None

@@ -172,7 +172,8 @@ def _row_paths(row: Row, version: str) -> Json:
         f"{base}/{{name}}": _path_item(row, kind, ("get", "update", "patch", "delete"), single),
     }
     if row.namespaced:
-        paths[f"{root}/{row.plural}"] = _path_item(row, kind, ("list",), [])
+        everywhere = _operation("list", kind, kind, f"{row.kind}ForAllNamespaces")
+        paths[f"{root}/{row.plural}"] = {"get": everywhere}
     for part in row.subresources:
         paths[f"{base}/{{name}}/{part.name}"] = _subresource_item(row, kind, part, single)
     return paths

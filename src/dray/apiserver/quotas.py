@@ -69,6 +69,8 @@ class Quotas:
         if row.kind == "ResourceQuota" and old is not None:
             return compares, operations
         for quota in await self._quotas(namespace, seen):
+            if old is None and new is not None:
+                self._check_stated(quota.view, row, new)
             delta = await self._delta(quota.view, row, new, old)
             if not delta:
                 continue
@@ -107,6 +109,17 @@ class Quotas:
             return {}
         return object_usage(resource, obj, world)
 
+    def _check_stated(self, quota: ResourceQuota, row: Row, new: Json) -> None:
+        """A pod must say how much it wants of what is limited."""
+        resource = row.resource(row.storage_version)
+        if not quota_covers(quota, resource, new):
+            return
+        unstated = unstated_amounts(quota.status.hard, resource, new)
+        if unstated:
+            said = "; ".join(f"{name} for: {','.join(who)}" for name, who in sorted(unstated.items()))
+            text = f"failed quota: {quota.metadata.name}: must specify {said}"
+            raise refusals.forbidden(row, new["metadata"].get("name", ""), text)
+
     def _check(self, quota: ResourceQuota, delta: ResourceList, row: Row, new: Json | None) -> None:
         hard, used = quota.status.hard, quota.status.used
         name = (new or {}).get("metadata", {}).get("name", "")
@@ -114,11 +127,6 @@ class Quotas:
         unknown = sorted(resource for resource in delta if resource not in used)
         if unknown:
             raise refusals.forbidden(row, name, f"status unknown for quota: {title}, resources: {','.join(unknown)}")
-        if new is not None:
-            unstated = unstated_amounts(hard, row.resource(row.storage_version), new)
-            if unstated:
-                said = "; ".join(f"{resource} for: {','.join(who)}" for resource, who in sorted(unstated.items()))
-                raise refusals.forbidden(row, name, f"failed quota: {title}: must specify {said}")
         exceeded = sorted(
             resource
             for resource, amount in delta.items()
