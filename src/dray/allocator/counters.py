@@ -41,6 +41,11 @@ class Bucket(NamedTuple):
         left = self.left
         return all(amount <= left[counter] for counter, amount in draw.amounts)
 
+    @property
+    def is_overdrawn(self) -> bool:
+        """Whether devices were allocated together that shouldn't have been."""
+        return any(amount < 0 for amount in self.left) or self.groups == _NOTHING_IN_COMMON
+
     def after(self, draw: Draw) -> Bucket:
         left = list(self.left)
         for counter, amount in draw.amounts:

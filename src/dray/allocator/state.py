@@ -82,6 +82,9 @@ class Usage:
     def of(self, pool: Pool) -> PoolUse:
         return self._pools.get(pool.id) or UNUSED
 
+    def of_id(self, id: PoolID) -> PoolUse:
+        return self._pools.get(id) or UNUSED
+
     def allocation(self, key: ObjectKey) -> AllocationResult | None:
         return self._claims.get(key)
 

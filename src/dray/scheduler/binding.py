@@ -1,61 +1,33 @@
 """Writes a decision: finalizer, allocation and reservation of each claim, then the binding (PreBind and Bind).
 
 Every write of a claim carries its UID and resourceVersion: a claim that somebody else changed meanwhile is a conflict,
-and the pod is tried again from a fresh look. What was written before a failure is taken back as far as the KEP asks
-(Unreserve): the reservation goes; an allocation that was written stays and is used or freed later.
+and the pod is tried again from a fresh look. A write whose answer gets lost is followed up until it is known what
+became of it, because its devices may be given to others only if it certainly didn't happen.
+
+What was written before a failure is taken back as far as the KEP asks (Unreserve): the reservation goes; an allocation
+stays and is used or freed later, unless the devices turned out to be of no use.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
 
-from msgspec.structs import replace
-
-from dray.api.claims import CLAIM_FINALIZER, AllocationResult, ResourceClaim, ResourceClaimConsumerReference
+from dray.api.claims import CLAIM_FINALIZER, ResourceClaim
 from dray.api.codec import decode_as, to_json
-from dray.api.errors import NotFound, StatusError
+from dray.api.errors import Conflict, NotFound, StatusError
 from dray.api.meta import Json
-from dray.api.pods import Pod
+from dray.api.pods import Pod, view_pod
 from dray.api.resources import PODS, RESOURCE_CLAIMS
 from dray.api.times import format_time
+from dray.runtime.certainty import get_surely, patch_surely
 from dray.runtime.client import Client, PatchType
 from dray.runtime.clock import Clock
+from dray.scheduler.decisions import Decision
 from dray.scheduler.podclaims import is_reserved_for
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class Decision:
-    """A pod, its node, and its claims as they were (`before`) and as they shall be (`after`)."""
-
-    pod: Pod
-    node: str
-    before: tuple[ResourceClaim, ...]
-    after: tuple[ResourceClaim, ...]
-
-
-def make_decision(
-    pod: Pod, node: str, claims: Sequence[ResourceClaim], allocations: Sequence[AllocationResult], now: str
-) -> Decision:
-    """`allocations` are for the claims without one, in their order."""
-    user = ResourceClaimConsumerReference(resource="pods", name=pod.metadata.name, uid=pod.metadata.uid)
-    given = iter(allocations)
-    after = []
-    for claim in claims:
-        status = claim.status
-        if status.allocation is None:
-            allocation = next(given)
-            if any(result.binding_conditions for result in allocation.devices.results):
-                allocation = replace(allocation, allocation_timestamp=now)
-            status = replace(status, allocation=allocation)
-        if not is_reserved_for(claim, pod.metadata.uid):
-            status = replace(status, reserved_for=(*status.reserved_for, user))
-        after.append(claim if status is claim.status else replace(claim, status=status))
-    return Decision(pod, node, tuple(claims), tuple(after))
 
 
 class Binder:
@@ -66,46 +38,63 @@ class Binder:
         self._clock = clock
         self._written = written
 
-    async def write_claims(self, decision: Decision) -> tuple[ResourceClaim, ...]:
-        """Claims that the pod shares with nobody are written side by side. Raises StatusError."""
-        changed = [
-            (before, after)
-            for before, after in zip(decision.before, decision.after, strict=True)
-            if before is not after
-        ]
-        if len(changed) == 1:
-            return (await self._write(*changed[0]),)
-        results = await asyncio.gather(*(self._write(*pair) for pair in changed), return_exceptions=True)
+    async def write_claims(self, decision: Decision, written: list[ResourceClaim]) -> None:
+        """All side by side. Raises StatusError; `written` gets those that were stored, also then."""
+        if len(decision.changes) == 1:
+            written.append(await self._write(*decision.changes[0], decision.pod))
+            return
+        writes = [self._write(before, after, decision.pod) for before, after in decision.changes]
+        results = await asyncio.gather(*writes, return_exceptions=True)
+        written += [result for result in results if not isinstance(result, BaseException)]
         for result in results:
             if isinstance(result, BaseException):
                 raise result
-        return tuple(result for result in results if not isinstance(result, BaseException))
 
-    async def _write(self, before: ResourceClaim, after: ResourceClaim) -> ResourceClaim:
+    async def _write(self, before: ResourceClaim, after: ResourceClaim, pod: Pod) -> ResourceClaim:
         metadata = before.metadata
         revision = metadata.resource_version
         if after.status.allocation is not None and CLAIM_FINALIZER not in metadata.finalizers:
-            patch: Json = {
-                "metadata": {
-                    "uid": metadata.uid,
-                    "resourceVersion": revision,
-                    "finalizers": [*metadata.finalizers, CLAIM_FINALIZER],
-                }
-            }
-            protected = await self._client.patch(RESOURCE_CLAIMS, metadata.name, patch, metadata.namespace)
+            finalizers = {"finalizers": [*metadata.finalizers, CLAIM_FINALIZER]}
+
+            def is_protected(found: Json) -> bool:
+                claim = decode_as(ResourceClaim, found)
+                is_same = claim.metadata.uid == metadata.uid and claim.status == before.status
+                return is_same and CLAIM_FINALIZER in claim.metadata.finalizers
+
+            protected = await self._patch(before, revision, {"metadata": finalizers}, is_protected)
             revision = protected["metadata"]["resourceVersion"]
         status = to_json(after.status)
         if before.status.allocation is not None:
             status = {"reservedFor": status["reservedFor"]}
-        patch = {"metadata": {"uid": metadata.uid, "resourceVersion": revision}, "status": status}
-        stored = await self._client.patch(
-            RESOURCE_CLAIMS, metadata.name, patch, metadata.namespace, subresource="status"
-        )
+
+        def is_done(found: Json) -> bool:
+            claim = decode_as(ResourceClaim, found)
+            is_same = claim.metadata.uid == metadata.uid and claim.status.allocation == after.status.allocation
+            return is_same and is_reserved_for(claim, pod.metadata.uid)
+
+        stored = await self._patch(before, revision, {"status": status}, is_done, subresource="status")
         claim = decode_as(ResourceClaim, stored)
         self._written(claim)
         return claim
 
+    async def _patch(
+        self, claim: ResourceClaim, revision: str, change: Json, is_done: Callable[[Json], bool], subresource: str = ""
+    ) -> Json:
+        metadata = claim.metadata
+        precondition: Json = {"uid": metadata.uid, "resourceVersion": revision, **change.get("metadata", {})}
+        return await patch_surely(
+            self._client,
+            self._clock,
+            RESOURCE_CLAIMS,
+            metadata.name,
+            {**change, "metadata": precondition},
+            metadata.namespace,
+            subresource=subresource,
+            is_done=is_done,
+        )
+
     async def bind(self, decision: Decision) -> None:
+        """Raises StatusError. A bind whose answer got lost may have happened: only the server knows."""
         metadata = decision.pod.metadata
         binding: Json = {
             "apiVersion": "v1",
@@ -113,49 +102,67 @@ class Binder:
             "metadata": {"name": metadata.name, "namespace": metadata.namespace, "uid": metadata.uid},
             "target": {"apiVersion": "v1", "kind": "Node", "name": decision.node},
         }
-        await self._client.create(PODS, binding, metadata.namespace, subresource="binding", name=metadata.name)
-
-    async def take_back(self, decision: Decision) -> None:
-        """Remove the pod's reservations, so that others aren't locked out. Best effort; the pod's end does it too."""
-        uid = decision.pod.metadata.uid
-        for claim in decision.before:
-            if is_reserved_for(claim, uid):
-                continue  # it was there before this attempt
-            try:
-                await self._unreserve(claim, uid)
-            except (StatusError, OSError) as error:
-                log.info("claim %s: the reservation was not taken back: %s", claim.metadata.key, error)
-
-    async def _unreserve(self, claim: ResourceClaim, uid: str) -> None:
-        metadata = claim.metadata
         try:
-            current = decode_as(
-                ResourceClaim, await self._client.get(RESOURCE_CLAIMS, metadata.name, metadata.namespace)
-            )
+            await self._client.create(PODS, binding, metadata.namespace, subresource="binding", name=metadata.name)
+        except (StatusError, OSError) as error:
+            if await self._find_node(decision.pod) != decision.node:
+                raise error
+
+    async def _find_node(self, pod: Pod) -> str:
+        """Where the pod is by now; empty if it is nowhere, or gone."""
+        metadata = pod.metadata
+        try:
+            current = view_pod(await get_surely(self._client, self._clock, PODS, metadata.name, metadata.namespace))
         except NotFound:
-            return
-        if current.metadata.uid != metadata.uid or not is_reserved_for(current, uid):
-            return
-        left = [to_json(user) for user in current.status.reserved_for if user.uid != uid]
-        patch: Json = {
-            "metadata": {"uid": metadata.uid, "resourceVersion": current.metadata.resource_version},
-            "status": {"reservedFor": left or None},
-        }
-        stored = await self._client.patch(
-            RESOURCE_CLAIMS, metadata.name, patch, metadata.namespace, subresource="status"
-        )
-        self._written(decode_as(ResourceClaim, stored))
+            return ""
+        return current.spec.node_name if current.metadata.uid == metadata.uid else ""
+
+    async def take_back(self, decision: Decision, written: Iterable[ResourceClaim], *, deallocate: bool) -> None:
+        """Remove the reservations that this attempt made; with `deallocate` also allocations that nobody else uses.
+
+        Best effort: the end of the pod does it, too. If somebody else bound the pod meanwhile, everything stays.
+        """
+        try:
+            if await self._find_node(decision.pod):
+                return
+            for claim in written:
+                await self._release(claim, decision.pod.metadata.uid, deallocate=deallocate)
+        except (StatusError, OSError) as error:
+            log.info("pod %s: its reservations were not taken back: %s", decision.pod.metadata.key, error)
+
+    async def _release(self, claim: ResourceClaim, uid: str, *, deallocate: bool) -> None:
+        try:
+            await self._unreserve(claim, uid, deallocate=deallocate)
+        except Conflict:  # somebody shares it, or a driver reported on its devices
+            metadata = claim.metadata
+            found = await self._client.get(RESOURCE_CLAIMS, metadata.name, metadata.namespace)
+            current = decode_as(ResourceClaim, found)
+            if current.metadata.uid == metadata.uid and is_reserved_for(current, uid):
+                await self._unreserve(current, uid, deallocate=deallocate)
+
+    async def _unreserve(self, claim: ResourceClaim, uid: str, *, deallocate: bool) -> None:
+        left = [to_json(user) for user in claim.status.reserved_for if user.uid != uid]
+        status: Json = {"reservedFor": left or None}
+        if deallocate and not left:
+            status |= {"allocation": None, "devices": None}
+        await self._write_status(claim, status)
 
     async def free(self, claim: ResourceClaim) -> None:
         """Clear an allocation that nobody uses and that stands in a pod's way (PostFilter)."""
+        await self._write_status(claim, {"reservedFor": None, "allocation": None, "devices": None})
+
+    async def _write_status(self, claim: ResourceClaim, status: Json) -> None:
         metadata = claim.metadata
         patch: Json = {
             "metadata": {"uid": metadata.uid, "resourceVersion": metadata.resource_version},
-            "status": {"allocation": None, "devices": None},
+            "status": status,
         }
-        stored = await self._client.patch(
-            RESOURCE_CLAIMS, metadata.name, patch, metadata.namespace, subresource="status"
-        )
+        try:
+            stored = await self._client.patch(
+                RESOURCE_CLAIMS, metadata.name, patch, metadata.namespace, subresource="status"
+            )
+        except NotFound:
+            return
         self._written(decode_as(ResourceClaim, stored))
 
     async def report(self, pod: Pod, reason: str, message: str) -> None:

@@ -52,6 +52,8 @@ class QueuedPod:
     reason: str = ""
     told: str = ""
     """The last message that the pod's condition and event carry."""
+    blocked_since: dict[str, float] = field(default_factory=dict)
+    """When a claim that is reserved for the pod was first found in its way, by the claim's UID."""
     seen_event: int = 0
     position: int = field(default=0, compare=False)
 
@@ -153,9 +155,12 @@ class SchedulingQueue:
             return
         pod.reason = reason
         wakes = frozenset(waits_for)
-        if any(number > pod.seen_event and event in wakes for number, event in self._events):
-            self._activate(pod)
-            return
+        for number, event in reversed(self._events):
+            if number <= pod.seen_event:
+                break
+            if event in wakes:
+                self._activate(pod)
+                return
         self._park(pod, "unschedulable", wakes)
 
     def back_off(self, pod: QueuedPod, reason: str) -> None:

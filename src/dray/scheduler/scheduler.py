@@ -20,20 +20,21 @@ from prometheus_client import CollectorRegistry
 from dray.allocator.errors import DeadlineExceeded
 from dray.allocator.search import Limits
 from dray.api.claims import ResourceClaim
-from dray.api.errors import NotFound, StatusError
+from dray.api.errors import StatusError
 from dray.api.features import ALL_GATES, FeatureGates
-from dray.api.pods import DEFAULT_SCHEDULER, Pod, view_pod
-from dray.api.resources import PODS
+from dray.api.pods import DEFAULT_SCHEDULER, Pod
 from dray.api.times import format_time
 from dray.placement.picture import Picture
 from dray.placement.planning import Placement, Preferences, Rejection, plan_placement
 from dray.placement.pods import PodFacts
 from dray.runtime.client import Client
 from dray.runtime.clock import Clock
-from dray.runtime.events import EventRecorder, ObjectReference
+from dray.runtime.events import EventRecorder
 from dray.runtime.informers import Informers
-from dray.scheduler.binding import Binder, Decision, make_decision
-from dray.scheduler.conditions import DEFAULT_TIMEOUT, needs_waiting, readiness
+from dray.scheduler.binding import Binder
+from dray.scheduler.committing import STALE_RESERVATION, Committer, refer_to
+from dray.scheduler.conditions import DEFAULT_TIMEOUT, needs_waiting
+from dray.scheduler.decisions import Decision, make_decision
 from dray.scheduler.metrics import SchedulerMetrics
 from dray.scheduler.podclaims import Waiting, find_claims
 from dray.scheduler.queue import QueuedPod
@@ -62,14 +63,6 @@ class SchedulerOptions:
     binding_timeout: float = DEFAULT_TIMEOUT
 
 
-class DevicesNotReady(Exception):
-    """Binding conditions failed or took too long."""
-
-    def __init__(self, reason: str, claims: tuple[ResourceClaim, ...]) -> None:
-        super().__init__(reason)
-        self.claims = claims
-
-
 class Scheduler:
     def __init__(
         self,
@@ -91,6 +84,14 @@ class Scheduler:
         self._recorder = EventRecorder(client, clock, self._options.name)
         self._binder = Binder(client, clock, self.state.claim_written)
         self.metrics = SchedulerMetrics(self.registry, self.state.queue, self.state.picture.index.statistics)
+        self._committer = Committer(
+            self.state,
+            self._binder,
+            self._recorder,
+            self.metrics,
+            clock,
+            binding_timeout=self._options.binding_timeout,
+        )
         self._slots = asyncio.Semaphore(self._options.bindings)
         self._group: asyncio.TaskGroup | None = None
         self._under_way = 0
@@ -154,10 +155,11 @@ class Scheduler:
         if isinstance(claims, Waiting):
             self.state.enqueue(queued.key)
             return False
-        busy = [claim for claim in claims if self.state.claims.is_in_flight(claim.metadata.key)]
+        busy = self.state.is_busy(queued.key, claims)
+        if busy is None:  # a change of the pod brought it here although it is being bound
+            return False
         if busy:
-            wakes = [claim_wake(claim.metadata.key) for claim in busy]
-            self.state.queue.park(queued, "claim is being allocated", wakes)
+            self.state.queue.park(queued, "claim is being allocated", map(claim_wake, busy))
             return False
         plan = await self._plan(facts, claims)
         if self.state.pending(queued.key) is None:  # deleted while a thread searched
@@ -200,13 +202,35 @@ class Scheduler:
         reason, message = describe_rejection(plan)
         if message != queued.told:
             queued.told = message
-            self._recorder.warning(_reference(pod), "FailedScheduling", message)
-            self._spawn(self._binder.report(pod, reason, message))
-        for claim in plan.blocked_by:
-            if not claim.status.reserved_for and not self.state.claims.is_in_flight(claim.metadata.key):
-                self._spawn(self._binder.free(claim))
-                break
-        self.state.queue.park(queued, reason if plan.error else str(plan), find_wakes(plan))
+            self._recorder.warning(refer_to(pod), "FailedScheduling", message)
+            self._committer.told(pod, self._spawn(self._binder.report(pod, reason, message)))
+        why = reason if plan.error else str(plan)
+        if self._free_one(queued, plan.blocked_by):
+            self.state.queue.back_off(queued, why)
+        else:
+            self.state.queue.park(queued, why, find_wakes(plan))
+
+    def _free_one(self, queued: QueuedPod, claims: Sequence[ResourceClaim]) -> bool:
+        """Take an allocation back that stands in the pod's way and that nobody uses (PostFilter).
+
+        A reservation for the pod itself may be what is left of a scheduler that was killed before it could bind. Or
+        another one is about to: then it will have done so soon. Returns whether to look again later, for this.
+        """
+        waits = False
+        for claim in claims:
+            users = {user.uid for user in claim.status.reserved_for}
+            if users - {queued.uid} or self.state.is_busy(queued.key, (claim,)):
+                continue
+            now = self._clock.monotonic()
+            if users and now - queued.blocked_since.setdefault(claim.metadata.uid, now) < self._patience(claim):
+                waits = True
+                continue
+            self._spawn(self._binder.free(claim))
+            return False
+        return waits
+
+    def _patience(self, claim: ResourceClaim) -> float:
+        return self._options.binding_timeout if needs_waiting((claim,)) else STALE_RESERVATION
 
     # Committing
 
@@ -214,79 +238,18 @@ class Scheduler:
         self, queued: QueuedPod, pod: Pod, facts: PodFacts, claims: Sequence[ResourceClaim], plan: Placement
     ) -> None:
         decision = make_decision(pod, plan.node, claims, plan.allocations, format_time(self._clock.now()))
-        self.state.assume(facts, plan.node, _changed(decision))
+        self.state.assume(facts, decision)
         self._spawn(self._write(queued, decision))
 
     async def _write(self, queued: QueuedPod, decision: Decision) -> None:
         try:
-            with self.metrics.durations.labels("PreBind").time():
-                claims = await self._binder.write_claims(decision)
-                if needs_waiting(claims):
-                    await self._wait_for_devices(claims)
-            with self.metrics.durations.labels("Bind").time():
-                await self._bind(decision)
-        except (StatusError, OSError, DevicesNotReady) as error:
-            await self._give_up(queued, decision, error)
-        else:
-            self.metrics.attempts.labels("scheduled").inc()
-            key = decision.pod.metadata.key
-            self.state.queue.remove(key)
-            self._recorder.normal(
-                _reference(decision.pod), "Scheduled", f"Successfully assigned {key} to {decision.node}"
-            )
+            await self._committer.commit(queued, decision)
         finally:
             self._done()
 
-    async def _bind(self, decision: Decision) -> None:
-        """A bind whose answer got lost may have happened: only the server knows, so ask until it says."""
-        try:
-            await self._binder.bind(decision)
-        except (StatusError, OSError) as error:
-            if not await self._is_bound(decision):
-                raise error
-
-    async def _is_bound(self, decision: Decision) -> bool:
-        metadata = decision.pod.metadata
-        delay = 0.1
-        while True:
-            try:
-                pod = view_pod(await self._client.get(PODS, metadata.name, metadata.namespace))
-                return pod.metadata.uid == metadata.uid and pod.spec.node_name == decision.node
-            except NotFound:
-                return False
-            except (StatusError, OSError) as error:
-                log.warning("pod %s: was it bound? %s", metadata.key, error)
-            await self._clock.sleep(delay)
-            delay = min(delay * 2, 10.0)
-
-    async def _wait_for_devices(self, claims: Sequence[ResourceClaim]) -> None:
-        deadline = self._clock.monotonic() + self._options.binding_timeout
-        keys = [claim.metadata.key for claim in claims]
-        while True:
-            current = [claim for key in keys if (claim := self.state.claims.get(key)) is not None]
-            state, reason = readiness(current)
-            if state == "ready" and len(current) == len(keys):
-                return
-            left = deadline - self._clock.monotonic()
-            if state == "failed" or len(current) < len(keys) or left <= 0:
-                raise DevicesNotReady(reason or "a claim is gone", tuple(current))
-            await self.state.wait_claim_news(left)
-
-    async def _give_up(self, queued: QueuedPod, decision: Decision, error: Exception) -> None:
-        self.metrics.attempts.labels("error").inc()
-        key = decision.pod.metadata.key
-        log.info("pod %s: not bound to %s: %s", key, decision.node, error)
-        self.state.give_up(key, _changed(decision))
-        await self._binder.take_back(decision)
-        if isinstance(error, DevicesNotReady):
-            for claim in error.claims:
-                if current := self.state.claims.get(claim.metadata.key):
-                    await self._binder.free(current)
-        self.state.queue.back_off(queued, type(error).__name__)
-
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         assert self._group is not None  # only called while running
-        self._group.create_task(_logged(work))
+        return self._group.create_task(_logged(work))
 
 
 async def _logged(work: Coroutine[Any, Any, None]) -> None:
@@ -295,11 +258,3 @@ async def _logged(work: Coroutine[Any, Any, None]) -> None:
         await work
     except (StatusError, OSError) as error:
         log.info("a write that nobody waits for failed: %s", error)
-
-
-def _changed(decision: Decision) -> list[ResourceClaim]:
-    return [after for before, after in zip(decision.before, decision.after, strict=True) if before is not after]
-
-
-def _reference(pod: Pod) -> ObjectReference:
-    return ObjectReference("v1", "Pod", pod.metadata.namespace, pod.metadata.name, pod.metadata.uid)

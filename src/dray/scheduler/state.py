@@ -5,7 +5,7 @@ wakes nobody:
 
 | event | helps pods that wait for |
 |---|---|
-| a claim is deallocated or deleted, a slice comes or changes, a taint rule changes | devices |
+| a claim is deallocated or deleted, a slice comes, changes or goes, a taint rule changes | devices |
 | a class comes or changes | devices |
 | a claim comes or changes | that claim |
 | a pod leaves a node, a node gets larger | room |
@@ -26,11 +26,14 @@ from dray.api.nodes import Node
 from dray.api.pods import DEFAULT_SCHEDULER, Pod, is_terminal
 from dray.api.slices import ResourceSlice
 from dray.api.taintrules import DeviceTaintRule
+from dray.placement.overlaps import find_overlap
 from dray.placement.picture import Picture
 from dray.placement.pods import PodFacts, read_pod
 from dray.runtime.clock import Clock
 from dray.scheduler.assumptions import ClaimCache
-from dray.scheduler.podclaims import Waiting, claim_keys, find_claims
+from dray.scheduler.confirmations import Confirmations, DevicesTaken
+from dray.scheduler.decisions import Decision
+from dray.scheduler.podclaims import Waiting, claim_keys, find_claims, is_reserved_for
 from dray.scheduler.queue import QueuedPod, SchedulingQueue, Wake
 
 DEVICES = Wake("devices")
@@ -54,11 +57,20 @@ class SchedulerState:
         self._facts: dict[ObjectKey, PodFacts] = {}
         self._users: dict[ObjectKey, set[ObjectKey]] = {}
         """Pending pods by the claims that they name."""
-        self._assumed_pods: set[ObjectKey] = set()
+        self._assumed_pods: dict[ObjectKey, str] = {}
+        """Pods that we decided on, with their nodes, until the cluster shows it."""
+        self.confirmations = Confirmations()
 
     def pending(self, key: ObjectKey) -> tuple[Pod, PodFacts] | None:
         pod = self._pending.get(key)
         return None if pod is None else (pod, self._facts[key])
+
+    def is_busy(self, pod: ObjectKey, claims: Iterable[ResourceClaim]) -> list[ObjectKey] | None:
+        """The claims whose fate is being decided; None if that of the pod is."""
+        if pod in self._assumed_pods:
+            return None
+        keys = (claim.metadata.key for claim in claims)
+        return [key for key in keys if self.claims.is_in_flight(key) or self.confirmations.get(key) is not None]
 
     # Pods
 
@@ -79,19 +91,17 @@ class SchedulerState:
         return (pod.spec.scheduler_name or DEFAULT_SCHEDULER) == self._scheduler_name
 
     def _pod_left(self, pod: Pod) -> None:
-        self._stop_pending(pod.metadata.key)
-        self._assumed_pods.discard(pod.metadata.key)
-        if pod.spec.node_name:
-            self.picture.remove_pod(pod.metadata.key)
+        key = pod.metadata.key
+        self._stop_pending(key)
+        if self._assumed_pods.pop(key, None) is not None or pod.spec.node_name:
+            self.picture.remove_pod(key)
             self.queue.happened(ROOM)
 
     def _pod_is_bound(self, pod: Pod) -> None:
         key = pod.metadata.key
         self._stop_pending(key)
-        if key in self._assumed_pods:  # as we decided: the picture has it
-            self._assumed_pods.discard(key)
-            return
-        self.picture.apply_pod(read_pod(pod))
+        if self._assumed_pods.pop(key, None) != pod.spec.node_name:  # else it is as we decided: the picture has it
+            self.picture.apply_pod(read_pod(pod))
 
     def _pod_is_pending(self, old: Pod | None, new: Pod) -> None:
         key = new.metadata.key
@@ -141,26 +151,50 @@ class SchedulerState:
 
     # Decisions
 
-    def assume(self, facts: PodFacts, node: str, changed: Iterable[ResourceClaim]) -> None:
-        self._assumed_pods.add(facts.key)
-        self.picture.apply_pod(facts._replace(node_name=node))
-        for claim in changed:
-            self.claims.assume(claim, facts.uid)
-            self.picture.apply_claim(claim)
+    def assume(self, facts: PodFacts, decision: Decision) -> None:
+        self._assumed_pods[facts.key] = decision.node
+        self.picture.apply_pod(facts._replace(node_name=decision.node))
+        for before, after in decision.changes:
+            self.confirmations.expect(
+                after.metadata.key, facts.uid, decision.node if before.status.allocation is None else None
+            )
+            self.claims.assume(after, facts.uid)
+            self.picture.apply_claim(after)
 
-    def give_up(self, key: ObjectKey, changed: Iterable[ResourceClaim]) -> None:
-        """Roll a decision back: the devices and the room are free again, for others too."""
-        if key in self._assumed_pods:
-            self._assumed_pods.discard(key)
-            self.picture.remove_pod(key)
-        for claim in changed:
-            if self.claims.is_in_flight(claim.metadata.key):
-                self._believe(claim.metadata.key, self.claims.forget(claim.metadata.key))
+    def give_up(self, decision: Decision) -> None:
+        """Roll a decision back: the devices and the room are free again, for others too.
+
+        What was written is in the cluster, and stays until the cluster says otherwise.
+        """
+        pod = decision.pod.metadata.key
+        if self._assumed_pods.pop(pod, None) is not None:
+            self.picture.remove_pod(pod)
+        for _, claim in decision.changes:
+            key = claim.metadata.key
+            if self.claims.is_in_flight(key):
+                self._believe(key, self.claims.forget(key))
+        self._settled(decision)
         self.queue.happened(DEVICES, ROOM)
 
+    async def wait_confirmed(self, decision: Decision) -> None:
+        """Until the cluster shows what was written. Raises DevicesTaken if others were faster."""
+        for before, after in zip(decision.before, decision.after, strict=True):
+            if before is after and (overlap := find_overlap(self.picture, after)) is not None:
+                raise DevicesTaken(overlap)
+        await self.confirmations.wait(after.metadata.key for _, after in decision.changes)
+        self._settled(decision)
+
+    def _settled(self, decision: Decision) -> None:
+        """Others that wait for the same claims can go on."""
+        keys = [after.metadata.key for _, after in decision.changes]
+        self.confirmations.drop(keys)
+        self.queue.happened(*map(claim_wake, keys))
+
     def claim_written(self, claim: ResourceClaim) -> None:
+        key = claim.metadata.key
         self.claims.written(claim)
-        self.queue.happened(claim_wake(claim.metadata.key))
+        self._believe(key, self.claims.get(key))
+        self.queue.happened(claim_wake(key))
 
     # Everything else
 
@@ -183,6 +217,7 @@ class SchedulerState:
             self._believe(key, None)
         else:
             self._believe(key, self.claims.observe(new))
+        self._confirm(key, new)
         if old is not None and old.status.allocation is not None and (new is None or new.status.allocation is None):
             self.queue.happened(DEVICES)
         self._claim_news.set()
@@ -191,6 +226,15 @@ class SchedulerState:
         for pod in list(self._users.get(key, ())):
             if self.queue.is_gated(pod):
                 self.enqueue(pod)
+
+    def _confirm(self, key: ObjectKey, claim: ResourceClaim | None) -> None:
+        expected = self.confirmations.get(key)
+        if expected is None:
+            return
+        if claim is None:
+            self.confirmations.seen(key, f"claim {key} is gone")
+        elif claim.status.allocation is not None and is_reserved_for(claim, expected.pod_uid):
+            self.confirmations.seen(key, find_overlap(self.picture, claim, expected.node))
 
     def _believe(self, key: ObjectKey, claim: ResourceClaim | None) -> None:
         if claim is None:
@@ -204,7 +248,9 @@ class SchedulerState:
             self.picture.remove_slice(old.metadata.name)
         elif old is None or old.spec != new.spec:
             self.picture.apply_slice(new)
-            self.queue.happened(DEVICES)
+        else:
+            return
+        self.queue.happened(DEVICES)  # also when one goes: its pool may be whole without it
 
     def class_changed(self, old: DeviceClass | None, new: DeviceClass | None) -> None:
         if new is None:

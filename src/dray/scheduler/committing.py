@@ -1,0 +1,137 @@
+"""Carries a decision out, in the background: claims, devices that become ready, the binding; or rolls it back."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+
+from dray.api.claims import ResourceClaim
+from dray.api.errors import StatusError
+from dray.api.meta import ObjectKey
+from dray.api.pods import Pod
+from dray.api.times import parse_time
+from dray.runtime.clock import Clock
+from dray.runtime.events import EventRecorder, ObjectReference
+from dray.scheduler.binding import Binder
+from dray.scheduler.conditions import needs_waiting, readiness
+from dray.scheduler.confirmations import DevicesTaken
+from dray.scheduler.decisions import Decision
+from dray.scheduler.metrics import SchedulerMetrics
+from dray.scheduler.podclaims import is_reserved_for
+from dray.scheduler.queue import QueuedPod
+from dray.scheduler.state import SchedulerState
+
+log = logging.getLogger(__name__)
+
+
+STALE_RESERVATION = 10.0
+"""Seconds after which a reservation for a pod that isn't bound is what a scheduler left behind that was killed."""
+
+
+class DevicesNotReady(Exception):
+    """Binding conditions failed or took too long."""
+
+
+class Committer:
+    def __init__(
+        self,
+        state: SchedulerState,
+        binder: Binder,
+        recorder: EventRecorder,
+        metrics: SchedulerMetrics,
+        clock: Clock,
+        *,
+        binding_timeout: float,
+    ) -> None:
+        self._state = state
+        self._binder = binder
+        self._recorder = recorder
+        self._metrics = metrics
+        self._clock = clock
+        self._binding_timeout = binding_timeout
+        self._reports: dict[ObjectKey, asyncio.Task[None]] = {}
+
+    def told(self, pod: Pod, report: asyncio.Task[None]) -> None:
+        """A condition of the pod is being written. It must not arrive after a binding that follows."""
+        key = pod.metadata.key
+        self._reports[key] = report
+        report.add_done_callback(lambda done: self._forget_report(key, done))
+
+    def _forget_report(self, key: ObjectKey, report: asyncio.Task[None]) -> None:
+        if self._reports.get(key) is report:
+            del self._reports[key]
+
+    async def commit(self, queued: QueuedPod, decision: Decision) -> None:
+        written: list[ResourceClaim] = []
+        try:
+            with self._metrics.durations.labels("PreBind").time():
+                await self._binder.write_claims(decision, written)
+                await self._state.wait_confirmed(decision)
+                if needs_waiting(decision.after):
+                    await self._wait_for_devices(decision.after)
+            if (report := self._reports.get(decision.pod.metadata.key)) is not None:
+                await asyncio.wait((report,))
+            with self._metrics.durations.labels("Bind").time():
+                await self._binder.bind(decision)
+        except (StatusError, OSError, DevicesNotReady, DevicesTaken) as error:
+            await self._give_up(queued, decision, written, error)
+        else:
+            self._metrics.attempts.labels("scheduled").inc()
+            key = decision.pod.metadata.key
+            self._state.queue.remove(key)
+            self._recorder.normal(
+                refer_to(decision.pod), "Scheduled", f"Successfully assigned {key} to {decision.node}"
+            )
+
+    async def _wait_for_devices(self, claims: Sequence[ResourceClaim]) -> None:
+        keys = [claim.metadata.key for claim in claims]
+        while True:
+            current = [claim for key in keys if (claim := self._state.claims.get(key)) is not None]
+            if len(current) < len(keys):
+                raise DevicesNotReady("a claim is gone")
+            state, reason = readiness(current)
+            if state == "ready":
+                return
+            left = self._time_left(current)
+            if state == "failed" or left <= 0:
+                raise DevicesNotReady(reason)
+            await self._state.wait_claim_news(left)
+
+    def _time_left(self, claims: Sequence[ResourceClaim]) -> float:
+        """The limit counts from the allocation, also if another scheduler made it."""
+        now = self._clock.now()
+        ages = [
+            (now - parse_time(allocation.allocation_timestamp)).total_seconds()
+            for claim in claims
+            if (allocation := claim.status.allocation) is not None and allocation.allocation_timestamp
+        ]
+        return self._binding_timeout - max(ages, default=0.0)
+
+    async def _give_up(
+        self, queued: QueuedPod, decision: Decision, written: Sequence[ResourceClaim], error: Exception
+    ) -> None:
+        self._metrics.attempts.labels("error").inc()
+        log.info("pod %s: not bound to %s: %s", decision.pod.metadata.key, decision.node, error)
+        match error:
+            case DevicesNotReady():
+                release: Sequence[ResourceClaim] = decision.after
+            case DevicesTaken():
+                release = [*written, *(each for each in decision.before if self._is_left_over(queued, each))]
+            case _:
+                release = written
+        deallocate = isinstance(error, (DevicesNotReady, DevicesTaken))
+        await self._binder.take_back(decision, release, deallocate=deallocate)
+        self._state.give_up(decision)
+        self._state.queue.back_off(queued, type(error).__name__)
+
+    def _is_left_over(self, queued: QueuedPod, claim: ResourceClaim) -> bool:
+        """Whether an earlier attempt made the reservation, and nobody is about to bind the pod or to take it back."""
+        if not is_reserved_for(claim, queued.uid):
+            return False
+        now = self._clock.monotonic()
+        return now - queued.blocked_since.setdefault(claim.metadata.uid, now) >= STALE_RESERVATION
+
+
+def refer_to(pod: Pod) -> ObjectReference:
+    return ObjectReference("v1", "Pod", pod.metadata.namespace, pod.metadata.name, pod.metadata.uid)
