@@ -49,7 +49,7 @@ def checked_timestamp(nanos: int, offset: int) -> Timestamp:
     raise EvaluationError("timestamp overflow")
 
 
-def add(left: Value, right: Value, meter: Meter) -> Value:
+def add(meter: Meter, left: Value, right: Value) -> Value:
     kind = type(left)
     if kind is type(right):
         if kind is int:
@@ -65,7 +65,7 @@ def add(left: Value, right: Value, meter: Meter) -> Value:
             meter.spend_text(len(cast("bytes", left)) + len(cast("bytes", right)))
             return cast("bytes", left) + cast("bytes", right)
     if isinstance(left, list) and isinstance(right, list):
-        return add_lists(left, right, meter)
+        return add_lists(meter, left, right)
     match left, right:
         case Duration(nanos), Duration(other):
             return checked_duration(nanos + other)
@@ -74,7 +74,7 @@ def add(left: Value, right: Value, meter: Meter) -> Value:
     raise EvaluationError(_NO_SUCH_OVERLOAD)
 
 
-def add_lists(left: list[Value], right: list[Value], meter: Meter) -> list[Value]:
+def add_lists(meter: Meter, left: list[Value], right: list[Value]) -> list[Value]:
     if type(left) is MutableList:
         meter.spend(len(right))
         left.extend(right)
@@ -89,7 +89,7 @@ def add_lists(left: list[Value], right: list[Value], meter: Meter) -> list[Value
     return joined
 
 
-def subtract(left: Value, right: Value, meter: Meter) -> Value:
+def subtract(meter: Meter, left: Value, right: Value) -> Value:
     kind = type(left)
     if kind is type(right):
         if kind is int:
@@ -108,7 +108,7 @@ def subtract(left: Value, right: Value, meter: Meter) -> Value:
     raise EvaluationError(_NO_SUCH_OVERLOAD)
 
 
-def multiply(left: Value, right: Value, meter: Meter) -> Value:
+def multiply(meter: Meter, left: Value, right: Value) -> Value:
     kind = type(left)
     if kind is type(right):
         if kind is int:
@@ -120,7 +120,7 @@ def multiply(left: Value, right: Value, meter: Meter) -> Value:
     raise EvaluationError(_NO_SUCH_OVERLOAD)
 
 
-def divide(left: Value, right: Value, meter: Meter) -> Value:
+def divide(meter: Meter, left: Value, right: Value) -> Value:
     kind = type(left)
     if kind is type(right):
         if kind is float:
@@ -144,7 +144,7 @@ def _divide_doubles(dividend: float, divisor: float) -> float:
     return math.copysign(math.inf, dividend) * math.copysign(1.0, divisor)
 
 
-def modulo(left: Value, right: Value, meter: Meter) -> Value:
+def modulo(meter: Meter, left: Value, right: Value) -> Value:
     kind = type(left)
     if kind is type(right) and (kind is int or kind is Uint):
         dividend, divisor = int(cast("int", left)), int(cast("int", right))
@@ -159,7 +159,7 @@ def modulo(left: Value, right: Value, meter: Meter) -> Value:
     raise EvaluationError(_NO_SUCH_OVERLOAD)
 
 
-def negate(value: Value, meter: Meter) -> Value:
+def negate(meter: Meter, value: Value) -> Value:
     if type(value) is int:
         return checked_int(-value)
     if type(value) is float:
@@ -169,7 +169,7 @@ def negate(value: Value, meter: Meter) -> Value:
     raise EvaluationError(_NO_SUCH_OVERLOAD)
 
 
-OPERATORS: Final[dict[str, Callable[[Value, Value, Meter], Value]]] = {
+OPERATORS: Final[dict[str, Callable[[Meter, Value, Value], Value]]] = {
     "_+_": add,
     "_-_": subtract,
     "_*_": multiply,

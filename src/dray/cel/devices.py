@@ -8,6 +8,7 @@ from typing import Final
 from dray.api.devices import Device, DeviceAttribute
 from dray.api.versions import InvalidVersion, Semver
 from dray.cel.errors import EvaluationError
+from dray.cel.meter import CHARACTERS_PER_UNIT
 from dray.cel.values import DefaultMap, Map, Value, register_map_type
 
 MAX_DRIVER: Final = 63
@@ -15,6 +16,10 @@ MAX_TEXT: Final = 64
 MAX_ITEMS: Final = 64
 MAX_ENTRIES: Final = 32
 """What a valid device keeps to; the static bound on cost relies on it."""
+MAX_WORK: Final = 768
+"""So many units of work it takes at most to look at all of an ordinary device (see `meter`)."""
+_MAX_LIST_WORK: Final = MAX_WORK - MAX_ENTRIES * (3 + MAX_TEXT // CHARACTERS_PER_UNIT)
+"""What is left of that for lists: other values take no more than a text."""
 
 
 class DeviceValue:
@@ -38,7 +43,7 @@ class DeviceValue:
     error: EvaluationError | None
     """Why the device has no value (an unreadable version): the other fields are unset then."""
     oversize: bool
-    """Whether something in it is larger than Kubernetes admits."""
+    """Whether it is larger than Kubernetes admits, or than what is ordinary: exact evaluation takes care of it then."""
 
     def as_map(self) -> Map:
         """The device as the CEL map that it is at run time."""
@@ -100,11 +105,9 @@ def bind_device(driver: str, device: Device) -> DeviceValue:
     value = DeviceValue()
     value.error = None
     oversize = len(driver) > MAX_DRIVER or len(device.attributes) + len(device.capacity) > MAX_ENTRIES
+    list_work = 0
     attributes = DefaultMap()
     for name, attribute in device.attributes.items():
-        domain, slash, identifier = name.partition("/")
-        if not slash:
-            domain, identifier = driver, name
         found: Value
         if (text := attribute.string_value) is not None:
             found = text
@@ -115,55 +118,61 @@ def bind_device(driver: str, device: Device) -> DeviceValue:
             found = flag
         else:
             try:
-                found, large = _rare_value(attribute)
+                found = _rare_value(attribute)
             except InvalidVersion as error:
                 return _broken(f"attribute {name}: parse semantic version: {error}")
             except _NoValue:
                 return _broken(f"attribute {name}: unsupported attribute value")
-            oversize = oversize or large
-        domain_entries = attributes.get(domain)
-        if domain_entries is None:
-            attributes[domain] = {identifier: found}
-        else:
-            domain_entries[identifier] = found  # type: ignore[index]
+            list_work += _work_of(found)
+        _put(attributes, driver, name, found)
     capacity = DefaultMap()
     for name, item in device.capacity.items():
-        domain, slash, identifier = name.partition("/")
-        if not slash:
-            domain, identifier = driver, name
-        domain_entries = capacity.get(domain)
-        if domain_entries is None:
-            capacity[domain] = {identifier: item.value}
-        else:
-            domain_entries[identifier] = item.value  # type: ignore[index]
+        _put(capacity, driver, name, item.value)
     value.driver = driver
     value.attributes = attributes
     value.capacity = capacity
     value.allow_multiple_allocations = bool(device.allow_multiple_allocations)
-    value.oversize = oversize
+    value.oversize = oversize or list_work > _MAX_LIST_WORK
     return value
 
 
+def _put(entries: DefaultMap, driver: str, name: str, value: Value) -> None:
+    domain, slash, identifier = name.partition("/")
+    if not slash:
+        domain, identifier = driver, name
+    known = entries.get(domain)
+    if known is None:
+        entries[domain] = {identifier: value}
+    else:
+        known[identifier] = value  # type: ignore[index]
+
+
 class _NoValue(Exception):
-    """The attribute holds nothing, or nothing that is known."""
+    """The attribute holds nothing that is known. Kubernetes evaluates no expression on such a device."""
 
 
-def _rare_value(attribute: DeviceAttribute) -> tuple[Value, bool]:
-    """A version or a list, and whether it is larger than it should be. Raises InvalidVersion and _NoValue."""
+def _rare_value(attribute: DeviceAttribute) -> Value:
+    """A version or a list. Raises InvalidVersion and _NoValue."""
     if (version := attribute.version_value) is not None:
-        return Semver.parse(version), len(version) > MAX_TEXT
-    items: list[Value]
+        return Semver.parse(version)
     if (texts := attribute.string_values) is not None:
-        items = list(texts)
-        return items, len(items) > MAX_ITEMS or any(len(text) > MAX_TEXT for text in texts)
+        return list(texts)
     if (versions := attribute.version_values) is not None:
-        items = [Semver.parse(version) for version in versions]
-        return items, len(items) > MAX_ITEMS or any(len(version) > MAX_TEXT for version in versions)
+        return [Semver.parse(version) for version in versions]
     numbers = attribute.bool_values if attribute.int_values is None else attribute.int_values
     if numbers is None:
         raise _NoValue
-    items = list(numbers)
-    return items, len(items) > MAX_ITEMS
+    return list(numbers)
+
+
+def _work_of(value: Value) -> int:
+    """The units of work that a list takes; a list of invalid size takes more than there are."""
+    if not isinstance(value, list):
+        return 0
+    texts = [len(item) for item in value if isinstance(item, str)]
+    if len(value) > MAX_ITEMS or any(length > MAX_TEXT for length in texts):
+        return MAX_WORK
+    return 3 * len(value) + sum(texts) // CHARACTERS_PER_UNIT
 
 
 def _broken(message: str) -> DeviceValue:

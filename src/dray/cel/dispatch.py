@@ -92,19 +92,6 @@ def _logical_not(meter: Meter, value: Value) -> Value:
     raise EvaluationError("no such overload")
 
 
-def _negate(meter: Meter, value: Value) -> Value:
-    return negate(value, meter)
-
-
-def _operator(name: str) -> Apply:
-    function = OPERATORS[name]
-
-    def apply(meter: Meter, left: Value, right: Value) -> Value:
-        return function(left, right, meter)
-
-    return apply
-
-
 def _ordering(accepted: frozenset[int]) -> Apply:
     def apply(meter: Meter, left: Value, right: Value) -> Value:
         answer = compare_values(left, right, meter)
@@ -159,8 +146,8 @@ def _unguarded(function: Callable[[Value], Value]) -> Apply:
 
 _SINGLE: Final[dict[str, Apply]] = {
     "!_": _logical_not,
-    "-_": _negate,
-    **{name: _operator(name) for name in OPERATORS},
+    "-_": negate,
+    **OPERATORS,
     "_<_": _ordering(frozenset((-1,))),
     "_<=_": _ordering(frozenset((-1, 0))),
     "_>_": _ordering(frozenset((1,))),

@@ -127,7 +127,7 @@ def _equal_lists(left: Value, right: Value, meter: Meter) -> Answer:
     ours = cast("list[Value]", left)
     if not isinstance(right, list) or len(ours) != len(right):
         return False
-    meter.spend(len(ours))
+    meter.spend(2 + 2 * len(ours))
     for mine, other in zip(ours, right, strict=True):
         answer = equals(mine, other, meter)
         if answer is False:
@@ -143,7 +143,7 @@ def _equal_maps(left: Value, right: Value, meter: Meter) -> Answer:
     ours, others = as_map(left), as_map(right)
     if ours is None or others is None or len(ours) != len(others):
         return False
-    meter.spend(len(ours))
+    meter.spend(2 + 2 * len(ours))
     for key, mine in ours.items():
         found = find_key(others, decode_key(key))
         if found is not None:

@@ -33,14 +33,22 @@ def contains(items: list[Value], wanted: Value, meter: Meter) -> bool:
     """`wanted in items`: errors of single comparisons don't count."""
     if len(items) > _SMALL:
         meter.spend(len(items))
-    return any(equals(wanted, item, meter) is True for item in items)
+    return _has(items, wanted, meter)
+
+
+def _has(items: list[Value], wanted: Value, meter: Meter) -> bool:
+    """Like `contains`, for functions whose price is by the number of comparisons."""
+    for item in items:  # noqa: SIM110 - a generator would take twice as long
+        if equals(wanted, item, meter) is True:
+            return True
+    return False
 
 
 # Sets
 
 
 def sets_contains(meter: Meter, items: list[Value], wanted: list[Value]) -> bool:
-    return all(contains(items, item, meter) for item in wanted)
+    return all(_has(items, item, meter) for item in wanted)
 
 
 def sets_equivalent(meter: Meter, left: list[Value], right: list[Value]) -> bool:
@@ -48,7 +56,7 @@ def sets_equivalent(meter: Meter, left: list[Value], right: list[Value]) -> bool
 
 
 def sets_intersects(meter: Meter, left: list[Value], right: list[Value]) -> bool:
-    return any(contains(right, item, meter) for item in left)
+    return any(_has(right, item, meter) for item in left)
 
 
 # The lists extension
@@ -57,8 +65,10 @@ def sets_intersects(meter: Meter, left: list[Value], right: list[Value]) -> bool
 def distinct(meter: Meter, items: list[Value]) -> list[Value]:
     unique: list[Value] = []
     for item in items:
-        meter.spend(1 + len(unique))
-        if not any(equals_self(item, other, meter) is True for other in unique):
+        for other in unique:
+            if equals_self(item, other, meter) is True:
+                break
+        else:
             unique.append(item)
     return unique
 
@@ -141,7 +151,7 @@ def _summing(zero: Value) -> Callable[[Meter, list[Value]], Value]:
         meter.spend(len(items))
         result = zero
         for item in items:
-            result = add(result, item, meter)
+            result = add(meter, result, item)
         return result
 
     return total

@@ -14,9 +14,11 @@ _PLAIN_IN: Final = {
     "fragment": _ALWAYS_PLAIN | frozenset(b"$&+,/:;=?@!()*"),
 }
 _VALID_ESCAPED: Final = {mode: plain | frozenset(b"!$&'()*+,;=:@[]%") for mode, plain in _PLAIN_IN.items()}
+_IN_HOST: Final = _PLAIN_IN["host"] | frozenset(b"%") | frozenset(range(0x80, 0x100))
 _SCHEME: Final = re.compile(rb"[a-zA-Z][a-zA-Z0-9+.-]*")
 _PORT: Final = re.compile(rb":[0-9]*|")
 _USERINFO: Final = re.compile(rb"[a-zA-Z0-9\-._:~!$&'()*+,;=%@]*")
+_CONTROL: Final = re.compile(rb"[\x00-\x1f\x7f]")
 _HEX_PAIR: Final = re.compile(rb"[0-9a-fA-F]{2}")
 
 
@@ -94,7 +96,7 @@ def parse_url(text: str) -> ParsedURL:
 
 
 def _parse(data: bytes, *, via_request: bool) -> ParsedURL:
-    if any(byte < 0x20 or byte == 0x7F for byte in data):
+    if _CONTROL.search(data):
         raise InvalidURL("net/url: invalid control character in URL")
     if not data and via_request:
         raise InvalidURL("empty url")
@@ -164,11 +166,8 @@ def _parse_host(host: bytes) -> bytes:
 
 
 def _unescape(data: bytes, mode: str) -> bytes:
-    in_host = mode in ("host", "zone")
-    if in_host:
-        for byte in data:
-            if byte < 0x80 and byte != 0x25 and byte not in _PLAIN_IN["host"]:
-                raise InvalidURL(f"invalid character {chr(byte)!r} in host name")
+    if mode in ("host", "zone") and not _IN_HOST.issuperset(data):
+        raise InvalidURL("invalid character in host name")
     if mode == "query":
         data = data.replace(b"+", b" ")
     if b"%" not in data:

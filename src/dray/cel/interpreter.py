@@ -11,14 +11,14 @@ reported cost is the same also for an evaluation that was stopped.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Final, TypeAlias
 
 from dray.cel.equality import equals
 from dray.cel.errors import CostLimitExceeded, EvaluationError
 from dray.cel.evaluation import DEFAULT_COST_LIMIT, Outcome, State, Step, as_error_value
-from dray.cel.interpreter_attributes import make_resolver
-from dray.cel.interpreter_folds import make_fold
-from dray.cel.messages import make_message
+from dray.cel.interpreter_attributes import Applied, Builder, make_resolver
+from dray.cel.interpreter_folds import Pending, make_fold
+from dray.cel.interpreter_literals import make_list, make_map, make_message
 from dray.cel.plan import (
     Attribute,
     Call,
@@ -36,10 +36,11 @@ from dray.cel.plan import (
     OptionalOr,
     Plan,
     Ternary,
+    Variable,
 )
 from dray.cel.recursion import with_deep_stack
-from dray.cel.run_time_costs import EQUALITY, SMALLER_SIZE, Panic
-from dray.cel.values import NONE, Map, MapKey, Optional, Value, encode_key
+from dray.cel.run_time_costs import EQUALITY, SCALARS, SMALLER_SIZE, Panic
+from dray.cel.values import NONE, Optional, Value
 
 _UINT64: Final = 1 << 64
 _NO_SUCH_OVERLOAD: Final = "no such overload"
@@ -50,9 +51,9 @@ class Interpreter:
 
     __slots__ = ("_slots", "_step")
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, observe: Observe | None = None) -> None:
         self._slots = plan.slots
-        self._step = with_deep_stack(make_step, plan.root)
+        self._step = with_deep_stack(StepBuilder(observe).make_step, plan.root)
 
     def run(self, inputs: Mapping[str, Value], cost_limit: int = DEFAULT_COST_LIMIT) -> Outcome:
         return with_deep_stack(self._run, inputs, cost_limit)
@@ -68,20 +69,50 @@ class Interpreter:
         return Outcome(value, None, state.cost)
 
 
-def make_step(node: Node) -> Step:
-    """The closure that evaluates a node."""
-    return _MAKERS[type(node)](node)
+Observe: TypeAlias = Callable[[int, Value], None]
+"""Told of the id of a node and each value that it had."""
 
 
-def _make_constant(node: Constant) -> Step:
+class StepBuilder:
+    """Makes the closures of a plan, once for each part; see `Builder`."""
+
+    def __init__(self, observe: Observe | None = None) -> None:
+        self.applied: dict[int, Applied] = {}
+        self._observe = observe
+
+    def make_step(self, node: Node) -> Step:
+        step = _MAKERS[type(node)](self, node)
+        observe = self._observe
+        if observe is None:
+            return step
+        node_id = observed_id(node)
+
+        def observed(state: State) -> Value:
+            value = step(state)
+            observe(node_id, value)
+            return value
+
+        return observed
+
+
+def observed_id(node: Node) -> int:
+    """The id of the expression that a node evaluates: of an attribute, that of its last qualifier."""
+    if isinstance(node, Attribute) and node.qualifiers:
+        return node.qualifiers[-1].id
+    return node.id
+
+
+def _make_constant(builder: Builder, node: Constant) -> Step:
     value = node.value
     return lambda state: value
 
 
-def _make_attribute(node: Attribute | Ternary) -> Step:
-    resolve = make_resolver(node, make_step)
+def _make_attribute(builder: Builder, node: Attribute | Ternary) -> Step:
+    resolve = make_resolver(node, builder)
     if isinstance(node, Ternary):
         return resolve
+    if not node.qualifiers and isinstance(node.base, Variable) and node.base.slot is not None:
+        return _make_local(node.base.slot)
 
     def step(state: State) -> Value:
         value = resolve(state)
@@ -93,8 +124,23 @@ def _make_attribute(node: Attribute | Ternary) -> Step:
     return step
 
 
-def _make_has(node: Has) -> Step:
-    resolve = make_resolver(node.attribute, make_step)
+def _make_local(slot: int) -> Step:
+    """A variable of a comprehension: the most frequent step of all."""
+
+    def step(state: State) -> Value:
+        value = state.slots[slot]
+        if type(value) is Pending:
+            value = value.force(state)
+        state.cost += 1
+        if state.cost > state.cost_limit:
+            raise CostLimitExceeded
+        return value
+
+    return step
+
+
+def _make_has(builder: Builder, node: Has) -> Step:
+    resolve = make_resolver(node.attribute, builder)
     # cel-go takes back the price of an attribute, which a ternary never paid: the cost may even wrap around below 0.
     refund = 1 if isinstance(node.attribute, Ternary) else 0
 
@@ -108,8 +154,8 @@ def _make_has(node: Has) -> Step:
     return step
 
 
-def _make_logic(node: Logic) -> Step:
-    left, right, stops_at = make_step(node.left), make_step(node.right), node.stops_at
+def _make_logic(builder: Builder, node: Logic) -> Step:
+    left, right, stops_at = builder.make_step(node.left), builder.make_step(node.right), node.stops_at
 
     def step(state: State) -> Value:
         first = left(state)
@@ -126,8 +172,8 @@ def _make_logic(node: Logic) -> Step:
     return step
 
 
-def _make_equality(node: Equality) -> Step:
-    left, right, negated = make_step(node.left), make_step(node.right), node.negated
+def _make_equality(builder: Builder, node: Equality) -> Step:
+    left, right, negated = builder.make_step(node.left), builder.make_step(node.right), node.negated
     price = (SMALLER_SIZE if negated else EQUALITY).actual
 
     def step(state: State) -> Value:
@@ -141,18 +187,23 @@ def _make_equality(node: Equality) -> Step:
             answer = equals(first, second, state)
             if negated:
                 answer = answer is not True
-        state.charge(price((first, second), answer, state))
+        if type(first) in SCALARS and type(second) in SCALARS:
+            state.cost += 1
+        else:
+            state.cost += price((first, second), answer, state)
+        if state.cost > state.cost_limit:
+            raise CostLimitExceeded
         return answer
 
     return step
 
 
-def _make_call(node: Call) -> Step:
+def _make_call(builder: Builder, node: Call) -> Step:
     if len(node.arguments) == 1:
-        return _make_unary(node)
+        return _make_unary(builder, node)
     if len(node.arguments) == 2 and not node.stops:
-        return _make_binary(node)
-    steps, apply, price = tuple(map(make_step, node.arguments)), node.apply, _price(node)
+        return _make_binary(builder, node)
+    steps, apply, price = tuple(map(builder.make_step, node.arguments)), node.apply, _price(node)
     last = len(steps) - 1
 
     def step(state: State) -> Value:
@@ -181,8 +232,8 @@ def _price(node: Call) -> Callable[[tuple[Value, ...], Value, State], int] | Non
     return None if node.cost is None else node.cost.actual
 
 
-def _make_unary(node: Call) -> Step:
-    argument, apply, price = make_step(node.arguments[0]), node.apply, _price(node)
+def _make_unary(builder: Builder, node: Call) -> Step:
+    argument, apply, price = builder.make_step(node.arguments[0]), node.apply, _price(node)
 
     def step(state: State) -> Value:
         value = argument(state)
@@ -200,8 +251,13 @@ def _make_unary(node: Call) -> Step:
     return step
 
 
-def _make_binary(node: Call) -> Step:
-    left, right, apply, price = make_step(node.arguments[0]), make_step(node.arguments[1]), node.apply, _price(node)
+def _make_binary(builder: Builder, node: Call) -> Step:
+    left, right, apply, price = (
+        builder.make_step(node.arguments[0]),
+        builder.make_step(node.arguments[1]),
+        node.apply,
+        _price(node),
+    )
 
     def step(state: State) -> Value:
         first, second = left(state), right(state)
@@ -223,8 +279,8 @@ def _make_binary(node: Call) -> Step:
     return step
 
 
-def _make_not_strictly_false(node: NotStrictlyFalse) -> Step:
-    argument = make_step(node.argument)
+def _make_not_strictly_false(builder: Builder, node: NotStrictlyFalse) -> Step:
+    argument = builder.make_step(node.argument)
 
     def step(state: State) -> Value:
         value = argument(state)
@@ -236,8 +292,8 @@ def _make_not_strictly_false(node: NotStrictlyFalse) -> Step:
     return step
 
 
-def _make_is_one_of(node: IsOneOf) -> Step:
-    argument, keys = make_step(node.argument), node.keys
+def _make_is_one_of(builder: Builder, node: IsOneOf) -> Step:
+    argument, keys = builder.make_step(node.argument), node.keys
 
     def step(state: State) -> Value:
         value = argument(state)
@@ -248,8 +304,8 @@ def _make_is_one_of(node: IsOneOf) -> Step:
     return step
 
 
-def _make_optional_or(node: OptionalOr) -> Step:
-    left, right, unwraps = make_step(node.left), make_step(node.right), node.unwraps
+def _make_optional_or(builder: Builder, node: OptionalOr) -> Step:
+    left, right, unwraps = builder.make_step(node.left), builder.make_step(node.right), node.unwraps
 
     def step(state: State) -> Value:
         value = left(state)
@@ -262,92 +318,8 @@ def _make_optional_or(node: OptionalOr) -> Step:
     return step
 
 
-def _make_list(node: NewList) -> Step:
-    steps, optional = tuple(map(make_step, node.elements)), node.optional
-
-    def step(state: State) -> Value:
-        result: Value = None
-        elements: list[Value] = []
-        for index, element in enumerate(steps):
-            value = element(state)
-            if type(value) is EvaluationError:
-                result = value
-                break
-            if index in optional:
-                if not isinstance(value, Optional):
-                    result = EvaluationError("cannot initialize optional list element from non-optional value")
-                    break
-                if value is NONE:
-                    continue
-                value = value.value
-            elements.append(value)
-        state.charge(10)
-        return elements if result is None else result
-
-    return step
-
-
-def _make_map(node: NewMap) -> Step:
-    entries = tuple((make_step(entry.key), make_step(entry.value), entry.optional) for entry in node.entries)
-
-    def build(state: State) -> Value:
-        result: Map = {}
-        for key_step, value_step, optional in entries:
-            key = key_step(state)
-            if type(key) is EvaluationError:
-                return key
-            value = value_step(state)
-            if type(value) is EvaluationError:
-                return value
-            encoded: MapKey = encode_key(key)
-            if optional:
-                if not isinstance(value, Optional):
-                    return EvaluationError("cannot initialize optional entry from non-optional value")
-                if value is NONE:
-                    result.pop(encoded, None)
-                    continue
-                value = value.value
-            result[encoded] = value
-        return result
-
-    return _charged(build, 30)
-
-
-def _make_message(node: NewMessage) -> Step:
-    fields = tuple((field.name, make_step(field.value), field.optional) for field in node.fields)
-
-    def build(state: State) -> Value:
-        values: dict[str, Value] = {}
-        for name, value_step, optional in fields:
-            value = value_step(state)
-            if type(value) is EvaluationError:
-                return value
-            if optional:
-                if not isinstance(value, Optional):
-                    return EvaluationError(f"cannot initialize optional entry '{name}' from non-optional value")
-                if value is NONE:
-                    continue
-                value = value.value
-            values[name] = value
-        return make_message(node.type_name, values)
-
-    return _charged(build, 40)
-
-
-def _charged(build: Step, cost: int) -> Step:
-    def step(state: State) -> Value:
-        try:
-            result = build(state)
-        except EvaluationError as raised:
-            result = as_error_value(raised)
-        state.charge(cost)
-        return result
-
-    return step
-
-
-def _make_fold(node: Fold) -> Step:
-    return make_fold(node, make_step)
+def _make_fold(builder: Builder, node: Fold) -> Step:
+    return make_fold(node, builder.make_step)
 
 
 _MAKERS: Final[dict[type, Callable[..., Step]]] = {
@@ -361,8 +333,8 @@ _MAKERS: Final[dict[type, Callable[..., Step]]] = {
     NotStrictlyFalse: _make_not_strictly_false,
     IsOneOf: _make_is_one_of,
     OptionalOr: _make_optional_or,
-    NewList: _make_list,
-    NewMap: _make_map,
-    NewMessage: _make_message,
+    NewList: make_list,
+    NewMap: make_map,
+    NewMessage: make_message,
     Fold: _make_fold,
 }

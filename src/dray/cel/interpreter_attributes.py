@@ -6,8 +6,7 @@ optional qualifier on, or if the base is an optional value, the whole rest of th
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import cast
+from typing import Protocol, cast
 
 from dray.cel.errors import CostLimitExceeded, EvaluationError
 from dray.cel.evaluation import State, Step, as_error_value
@@ -16,24 +15,31 @@ from dray.cel.plan import Attribute, Node, Qualifier, Resolved, Ternary, Variabl
 from dray.cel.qualifiers import ABSENT, qualify, qualify_if_present
 from dray.cel.values import NONE, Optional, Value
 
-MakeStep = Callable[[Node], Step]
+
+class Builder(Protocol):
+    """Makes steps. Branches of a ternary share their qualifiers, which are made once."""
+
+    applied: dict[int, Applied]
+
+    def make_step(self, node: Node) -> Step:
+        """The closure that evaluates a node."""
 
 
-def make_resolver(node: Resolved, make_step: MakeStep) -> Step:
+def make_resolver(node: Resolved, builder: Builder) -> Step:
     """Evaluates an attribute without the price of the attribute itself."""
     if isinstance(node, Ternary):
-        return _make_ternary(node, make_step)
-    base = _make_base(node, make_step)
+        return _make_ternary(node, builder)
+    base = _make_base(node, builder)
     if not node.qualifiers:
         return base
     if all(_is_plain(qualifier) for qualifier in node.qualifiers):
         return _make_plain_chain(base, [qualifier.key for qualifier in node.qualifiers])
-    return _make_chain(base, [_Applied(qualifier, make_step) for qualifier in node.qualifiers])
+    return _make_chain(base, [_apply_once(qualifier, builder) for qualifier in node.qualifiers])
 
 
-def _make_ternary(node: Ternary, make_step: MakeStep) -> Step:
-    condition = make_step(node.condition)
-    then, otherwise = make_resolver(node.then, make_step), make_resolver(node.otherwise, make_step)
+def _make_ternary(node: Ternary, builder: Builder) -> Step:
+    condition = builder.make_step(node.condition)
+    then, otherwise = make_resolver(node.then, builder), make_resolver(node.otherwise, builder)
 
     def resolve(state: State) -> Value:
         value = condition(state)
@@ -46,10 +52,10 @@ def _make_ternary(node: Ternary, make_step: MakeStep) -> Step:
     return resolve
 
 
-def _make_base(node: Attribute, make_step: MakeStep) -> Step:
+def _make_base(node: Attribute, builder: Builder) -> Step:
     base = node.base
     if not isinstance(base, Variable):
-        return make_step(base)
+        return builder.make_step(base)
     name, slot = base.name, base.slot
     if slot is None:
         return lambda state: (
@@ -116,14 +122,14 @@ def _look_up(state: State, target: Value, key: Value) -> Value:
     return Optional(found)
 
 
-class _Applied:
+class Applied:
     """One qualifier, ready to be applied."""
 
     __slots__ = ("_compute", "_key", "_tests", "optional")
 
-    def __init__(self, qualifier: Qualifier, make_step: MakeStep) -> None:
+    def __init__(self, qualifier: Qualifier, builder: Builder) -> None:
         self._key = qualifier.key
-        self._compute = None if qualifier.constant else make_resolver(cast("Resolved", qualifier.key), make_step)
+        self._compute = None if qualifier.constant else make_resolver(cast("Resolved", qualifier.key), builder)
         self._tests = qualifier.tests
         self.optional = qualifier.optional
 
@@ -151,7 +157,14 @@ class _Applied:
         return _look_up(state, target, key)
 
 
-def _make_chain(base: Step, qualifiers: list[_Applied]) -> Step:
+def _apply_once(qualifier: Qualifier, builder: Builder) -> Applied:
+    applied = builder.applied.get(id(qualifier))
+    if applied is None:
+        applied = builder.applied[id(qualifier)] = Applied(qualifier, builder)
+    return applied
+
+
+def _make_chain(base: Step, qualifiers: list[Applied]) -> Step:
     def resolve(state: State) -> Value:
         target = base(state)
         if type(target) is EvaluationError or target is NONE:

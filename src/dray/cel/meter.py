@@ -12,7 +12,7 @@ from typing import Final
 
 from dray.cel.errors import CostLimitExceeded
 
-WORK_LIMIT: Final = 3_000_000
+WORK_LIMIT: Final = 1_000_000
 """One unit is about what one element of a list costs to look at or copy: this many take well below a second."""
 CHARACTERS_PER_UNIT: Final = 16
 

@@ -143,7 +143,7 @@ class _Planner:
         reference = self._checked.references.get(node.id)
         overload_ids = () if reference is None else reference.overload_ids
         overload_id = overload_ids[0] if len(overload_ids) == 1 else ""
-        # Only in expressions that skipped the checker is a function unknown, or called with a wrong number of arguments.
+        # Only where the checker was skipped is a function unknown, or called with a wrong number of arguments.
         # Functions of several overloads find that out when they are called.
         function = self._functions.get(node.function) or Function(node.function, ())
         if len(function.overloads) == 1 and len(arguments) != len(function.overloads[0].parameters):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cached_property, lru_cache
-from typing import Final, Literal, TypeAlias
+from typing import Final, cast
 
 from dray.api.features import ALL_GATES, FeatureGates
 from dray.cel.ast import Checked
@@ -14,6 +14,7 @@ from dray.cel.environment import Environment, device_environment, devices_enviro
 from dray.cel.errors import EvaluationError
 from dray.cel.estimate import CostEstimate, estimate
 from dray.cel.evaluation import DEFAULT_COST_LIMIT, Outcome
+from dray.cel.fast_path import Purpose, make_fast, to_bool
 from dray.cel.interpreter import Interpreter
 from dray.cel.parser import parse
 from dray.cel.plan import Plan
@@ -24,7 +25,6 @@ from dray.cel.types import Type
 from dray.cel.validators import require_constraint_type, require_derived_type, require_selector_type, validate
 from dray.cel.values import Value, type_name
 
-Purpose: TypeAlias = Literal["selector", "derived", "constraint", "generic"]
 CACHE_SIZE: Final = 4096
 
 
@@ -40,6 +40,13 @@ class Program:
         self.environment: Final = environment
         self.checked: Final = checked
         self._plan = plan
+        self._bound, self._fast = make_fast(plan, environment.name, purpose, self._evaluate_exactly)
+        self.matches: Final[Callable[[Value], bool]] = (
+            cast("Callable[[Value], bool]", self._fast)
+            if self._fast is not None and purpose in ("selector", "constraint")
+            else self._matches_exactly
+        )
+        """Whether the expression is true of a value. Raises EvaluationError, also if it isn't a bool."""
 
     @property
     def output_type(self) -> Type:
@@ -68,15 +75,19 @@ class Program:
 
     def evaluate(self, value: Value, *, cost_limit: int = DEFAULT_COST_LIMIT) -> Value:
         """The value of the expression. Raises EvaluationError."""
+        if self._fast is not None and cost_limit >= self._bound:
+            return self._fast(value)
+        return self._evaluate_exactly(value, cost_limit)
+
+    def _evaluate_exactly(self, value: Value, cost_limit: int = DEFAULT_COST_LIMIT) -> Value:
         outcome = self.run_exact(value, cost_limit)
         if outcome.error is not None:
             raise outcome.error
         return outcome.value
 
-    def matches(self, value: Value) -> bool:
-        """Whether the expression is true. Raises EvaluationError, also if it isn't a bool."""
+    def _matches_exactly(self, value: Value) -> bool:
         answer = self.evaluate(value)
-        if answer is True or answer is False:
+        if type(answer) is bool:
             return answer
         raise EvaluationError(f"CEL result of type {type_name(answer)} could not be converted to bool")
 
@@ -115,15 +126,9 @@ def _devices_in(value: Value) -> list[DeviceValue]:
     return []
 
 
-def _to_bool(value: Value) -> Value:
-    if type(value) is bool:
-        return value
-    raise EvaluationError(f"CEL result of type {type_name(value)} could not be converted to bool")
-
-
 _CONVERSIONS: Final[dict[Purpose, Callable[[Value], Value] | None]] = {
-    "selector": _to_bool,
-    "constraint": _to_bool,
+    "selector": to_bool,
+    "constraint": to_bool,
     "derived": to_attribute,
     "generic": None,
 }

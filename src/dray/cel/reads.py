@@ -57,6 +57,8 @@ Symbol: TypeAlias = str | _Domain | None
 _DEVICE: Final = "device"
 _DEVICES: Final = "devices"
 _KINDS: Final = ("attributes", "capacity")
+MAX_VISITS: Final = 10_000
+"""Branches of ternaries share their qualifiers, so a small plan can be a very large tree."""
 
 
 def find_reads(plan: Plan) -> Reads | None:
@@ -76,6 +78,7 @@ class _Reader:
     driver: bool = False
     sharing: bool = False
     slots: dict[int, Symbol] = field(default_factory=dict)
+    visits: int = 0
 
     def consume(self, node: Node) -> None:
         """The value of the node is used as a whole."""
@@ -83,6 +86,9 @@ class _Reader:
             raise _Unknown
 
     def visit(self, node: Node) -> Symbol:
+        self.visits += 1
+        if self.visits > MAX_VISITS:
+            raise _Unknown
         match node:
             case Constant():
                 return None
@@ -195,9 +201,7 @@ class _Reader:
             self.slots[node.second] = element
         self.slots[node.accumulator] = self.visit(node.init)
         self.consume(node.condition)
-        # The second round sees what the first one made of the accumulator; more rounds change nothing.
-        for _ in range(2):
-            self.slots[node.accumulator] = _join(self.slots[node.accumulator], self.visit(node.step))
+        self.slots[node.accumulator] = _join(self.slots[node.accumulator], self.visit(node.step))
         return self.visit(node.result)
 
 

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias, cast
 
 from dray.api.quantities import Quantity
 from dray.api.versions import Semver
+from dray.cel.ast import Uint
 from dray.cel.errors import EvaluationError
 from dray.cel.meter import Meter
 from dray.cel.values import CIDR, IP, NONE, URL, Format, Optional, QuantitySum, Value, as_map
@@ -23,11 +24,13 @@ _LIST_BASE: Final = 11
 _LARGEST_FORMAT: Final = 1103
 UNBOUNDED: Final = 10**15
 """Stands for a size that nothing is known of: whatever is computed from it is far beyond any limit."""
+SCALARS: Final = frozenset((int, bool, float, Uint, type(None), EvaluationError))
+"""Types whose values are of size 1; not all, but most of those that occur."""
 _KUBERNETES_KINDS: Final = frozenset((Quantity, QuantitySum, Semver, IP, CIDR, URL, Format))
 
 
 class Sizes(NamedTuple):
-    """Upper bounds: of `size` and of `traversal` (one per character at least) of the arguments, of the result's size."""
+    """Upper bounds: of `size` and of `traversal` of the arguments, and of the size of the result."""
 
     lengths: tuple[int, ...]
     weights: tuple[int, ...]
@@ -40,19 +43,22 @@ class Panic(EvaluationError):
 
 def size(value: Value) -> int:
     """How large Kubernetes takes a value to be."""
+    kind = type(value)
+    if kind in SCALARS:
+        return 1
     if isinstance(value, str | bytes | list | dict):
         return len(value)
-    if isinstance(value, IP):
-        return value.address.max_prefixlen // 8
-    if isinstance(value, CIDR):
-        return -(-value.prefix // 8)
+    if kind is IP:
+        return cast("IP", value).address.max_prefixlen // 8
+    if kind is CIDR:
+        return -(-cast("CIDR", value).prefix // 8)
     entries = as_map(value)
     return 1 if entries is None else len(entries)
 
 
 def _size_inside(value: Value) -> int:
     """Like `size`, but an optional counts as what it holds: the rules of cel-go itself look inside."""
-    while isinstance(value, Optional) and value is not NONE:
+    while type(value) is Optional and value is not NONE:
         value = value.value
     return size(value)
 
