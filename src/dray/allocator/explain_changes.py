@@ -55,8 +55,9 @@ class Asking(NamedTuple):
 
     @property
     def can_wait(self) -> bool:
-        """Whether it could be enough that claims end: not if even a node in nobody's use has too few devices."""
-        return not any(each.bottleneck.stage < Stage.FREE for each in self.reason.blocked)
+        """Whether it could be enough that claims end: not if a request has too few devices even on an unused node."""
+        hopeful = {each.place for each in self.reason.blocked if each.bottleneck.stage >= Stage.FREE}
+        return all(each.place in hopeful for each in self.reason.blocked)
 
 
 class _Idea(NamedTuple):

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final, Literal
 
 from dray.allocator.nodes import NodeFacts
 from dray.api.devices import Counter, Device, DeviceID, PoolID
 from dray.api.features import FeatureGates
 from dray.api.labels import InvalidSelector
-from dray.api.node_matching import compile_node_selector
+from dray.api.node_matching import NodeMatcher, compile_node_selector
 from dray.api.nodeselectors import NodeSelector
 from dray.api.slices import ResourceSlice
 
@@ -64,10 +65,16 @@ def reaches(selection: tuple[str | None, bool | None, NodeSelector | None], node
 
 
 def selects(selector: NodeSelector, node: NodeFacts) -> bool:
+    matcher = _compiled(selector)
+    return matcher is not None and matcher.matches(node.labels, node.name)
+
+
+@lru_cache(maxsize=1024)
+def _compiled(selector: NodeSelector) -> NodeMatcher | None:
     try:
-        return compile_node_selector(selector).matches(node.labels, node.name)
+        return compile_node_selector(selector)
     except InvalidSelector:
-        return False
+        return None
 
 
 class Catalog:
