@@ -75,4 +75,4 @@ def test_a_short_fuzz_of_the_device_api_finds_no_server_error(server: Server, tm
 @pytest.mark.slow
 @pytest.mark.parametrize("group", GROUPS)
 def test_a_long_fuzz_finds_no_server_error(server: Server, tmp_path: Path, group: str) -> None:
-    fuzz(server, tmp_path, group, "--phases", "coverage,fuzzing", "-n", "50", "--max-time", "120", "--workers", "2")
+    fuzz(server, tmp_path, group, "--phases", "coverage,fuzzing", "-n", "50", "--max-time", "60")
