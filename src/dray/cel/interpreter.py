@@ -81,7 +81,9 @@ class StepBuilder:
         self._observe = observe
 
     def make_step(self, node: Node) -> Step:
-        step = _MAKERS[type(node)](self, node)
+        return self.watch(node, _MAKERS[type(node)](self, node))
+
+    def watch(self, node: Node, step: Step) -> Step:
         observe = self._observe
         if observe is None:
             return step

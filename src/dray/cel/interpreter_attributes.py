@@ -24,6 +24,9 @@ class Builder(Protocol):
     def make_step(self, node: Node) -> Step:
         """The closure that evaluates a node."""
 
+    def watch(self, node: Node, step: Step) -> Step:
+        """The step, observed if somebody wants to know its values."""
+
 
 def make_resolver(node: Resolved, builder: Builder) -> Step:
     """Evaluates an attribute without the price of the attribute itself."""
@@ -39,7 +42,8 @@ def make_resolver(node: Resolved, builder: Builder) -> Step:
 
 def _make_ternary(node: Ternary, builder: Builder) -> Step:
     condition = builder.make_step(node.condition)
-    then, otherwise = make_resolver(node.then, builder), make_resolver(node.otherwise, builder)
+    then = builder.watch(node.then, make_resolver(node.then, builder))
+    otherwise = builder.watch(node.otherwise, make_resolver(node.otherwise, builder))
 
     def resolve(state: State) -> Value:
         value = condition(state)
@@ -129,7 +133,10 @@ class Applied:
 
     def __init__(self, qualifier: Qualifier, builder: Builder) -> None:
         self._key = qualifier.key
-        self._compute = None if qualifier.constant else make_resolver(cast("Resolved", qualifier.key), builder)
+        self._compute: Step | None = None
+        if not qualifier.constant:
+            key = cast("Resolved", qualifier.key)
+            self._compute = builder.watch(key, make_resolver(key, builder))
         self._tests = qualifier.tests
         self.optional = qualifier.optional
 

@@ -14,6 +14,7 @@ from dray.cel.environment import Environment, device_environment, devices_enviro
 from dray.cel.errors import EvaluationError
 from dray.cel.estimate import CostEstimate, estimate
 from dray.cel.evaluation import DEFAULT_COST_LIMIT, Outcome
+from dray.cel.explain import Explained, explain
 from dray.cel.fast_path import Purpose, make_fast, to_bool
 from dray.cel.interpreter import Interpreter
 from dray.cel.parser import parse
@@ -26,6 +27,10 @@ from dray.cel.validators import require_constraint_type, require_derived_type, r
 from dray.cel.values import Value, type_name
 
 CACHE_SIZE: Final = 4096
+MAX_COST: Final = 1_000_000
+"""An API server refuses new expressions whose estimate is above this."""
+MAX_LENGTH: Final = 10 * 1024
+"""... or whose text is longer, in bytes."""
 
 
 class Program:
@@ -47,6 +52,14 @@ class Program:
             else self._matches_exactly
         )
         """Whether the expression is true of a value. Raises EvaluationError, also if it isn't a bool."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Programs travel as text, and are compiled (or found in the cache) where they arrive."""
+        environment = self.environment
+        if environment.name == "generic":
+            return compile_expression, (self.text, environment, self.purpose)
+        features = (environment.stored, environment.consumable_capacity, environment.list_type_attributes)
+        return _compile, (self.text, self.purpose, environment.name, *features)
 
     @property
     def output_type(self) -> Type:
@@ -106,6 +119,13 @@ class Program:
         except EvaluationError as error:
             return Outcome(None, error, outcome.cost)
 
+    def explain(self, value: Value) -> list[Explained]:
+        """Each sub-expression with the value that it has, the whole expression first."""
+        for device in _devices_in(value):
+            if device.error is not None:
+                return [Explained(self.text, device.error)]
+        return with_deep_stack(explain, self.checked, self._plan, self._inputs(value))
+
     def _inputs(self, value: Value) -> Mapping[str, Value]:
         match self.environment.name:
             case "device":
@@ -151,22 +171,28 @@ def compile_expression(text: str, environment: Environment, purpose: Purpose = "
 
 
 @lru_cache(maxsize=CACHE_SIZE)
-def _compile(text: str, purpose: Purpose, stored: bool, consumable: bool, lists: bool) -> Program:
-    make_environment = devices_environment if purpose == "constraint" else device_environment
+def _compile(text: str, purpose: Purpose, name: str, stored: bool, consumable: bool, lists: bool) -> Program:
+    make_environment = devices_environment if name == "devices" else device_environment
     environment = make_environment(stored=stored, consumable_capacity=consumable, list_type_attributes=lists)
     return compile_expression(text, environment, purpose)
 
 
 def compile_selector(text: str, *, stored: bool = True, gates: FeatureGates = ALL_GATES) -> Program:
     """A selector over `device`. `stored` is what a scheduler uses; without it the gates decide what is known."""
-    return _compile(text, "selector", stored, "DRAConsumableCapacity" in gates, "DRAListTypeAttributes" in gates)
+    return _compile(
+        text, "selector", "device", stored, "DRAConsumableCapacity" in gates, "DRAListTypeAttributes" in gates
+    )
 
 
 def compile_derived(text: str, *, stored: bool = True, gates: FeatureGates = ALL_GATES) -> Program:
     """An attribute computed from `device`; evaluates to a DeviceAttribute."""
-    return _compile(text, "derived", stored, "DRAConsumableCapacity" in gates, "DRAListTypeAttributes" in gates)
+    return _compile(
+        text, "derived", "device", stored, "DRAConsumableCapacity" in gates, "DRAListTypeAttributes" in gates
+    )
 
 
 def compile_constraint(text: str, *, stored: bool = True, gates: FeatureGates = ALL_GATES) -> Program:
     """A constraint over `devices` (KEP-5254)."""
-    return _compile(text, "constraint", stored, "DRAConsumableCapacity" in gates, "DRAListTypeAttributes" in gates)
+    return _compile(
+        text, "constraint", "devices", stored, "DRAConsumableCapacity" in gates, "DRAListTypeAttributes" in gates
+    )
