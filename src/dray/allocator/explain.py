@@ -18,7 +18,7 @@ from dray.allocator.errors import AllocationError, ClassMissing, ConstraintRejec
 from dray.allocator.explain_changes import Asking, find_changes
 from dray.allocator.explain_counts import Counted, Counting, find_pool_problems, left_of_counters
 from dray.allocator.explain_edits import with_constraints
-from dray.allocator.explain_gaps import find_gap
+from dray.allocator.explain_gaps import find_gap, with_closest
 from dray.allocator.index import NO_LIMITS, Index
 from dray.allocator.reasons import ConstraintGap, Explanation, GroupReason, Obstacle, RequestCount
 from dray.allocator.search import Limits
@@ -26,6 +26,9 @@ from dray.api.claims import ResourceClaim
 from dray.cel.suggestions import suggest_name
 
 __all__ = ["explain"]
+
+MOST_TRIED: Final = 4
+"""For so many stories, sets of devices are tried to find the one that comes closest to a CEL constraint."""
 
 MOST_HOLDING_NODES: Final = 4
 """On so many nodes of a group it is looked up who holds the devices."""
@@ -41,9 +44,17 @@ class Group(NamedTuple):
 
 
 def explain(
-    index: Index, claims: Sequence[ResourceClaim], nodes: Collection[str] | None = None, limits: Limits = NO_LIMITS
+    index: Index,
+    claims: Sequence[ResourceClaim],
+    nodes: Collection[str] | None = None,
+    limits: Limits = NO_LIMITS,
+    *,
+    try_changes: bool = True,
 ) -> Explanation:
-    """Why the claims of one pod don't fit together on any node, or on any of these."""
+    """Why the claims of one pod don't fit together on any node, or on any of these.
+
+    Finding out what would help takes most of the time; without `try_changes` that is left out.
+    """
     keys = tuple(claim.metadata.key for claim in claims)
     explainer = _Explainer(index, claims, limits)
     try:
@@ -64,8 +75,12 @@ def explain(
     groups.sort(key=lambda group: _natural(group.names[0]))
     groups.sort(key=lambda group: _closeness(group.reason), reverse=True)
     asked = [Asking(group.names, group.counted, group.reason) for group in groups]
-    changes = () if fitting else find_changes(explainer.counting, claims, asked, limits)
-    return Explanation(keys, total, fitting, tuple(_merge(group.reason for group in groups)), changes)
+    changes = find_changes(explainer.counting, claims, asked, limits) if try_changes and not fitting else ()
+    by_node = {group.names[0]: group for group in groups}
+    reasons = list(_merge(group.reason for group in groups))
+    for number, reason in enumerate(reasons[:MOST_TRIED]):
+        reasons[number] = explainer.look_closer(reason, next(by_node[name] for name in reason.nodes if name in by_node))
+    return Explanation(keys, total, fitting, tuple(reasons), changes)
 
 
 class _Explainer:
@@ -119,10 +134,20 @@ class _Explainer:
         gap = self._find_gap(*self._find_culprit(node), counted)
         return GroupReason(names, Obstacle.CONSTRAINT, requests, gap, pools=pools)
 
+    def look_closer(self, reason: GroupReason, group: Group) -> GroupReason:
+        """With the set of devices that comes closest to a CEL constraint."""
+        gap = reason.gap
+        if gap is None or gap.kind != "cel":
+            return reason
+        number = next(number for number, claim in enumerate(self._claims) if claim.metadata.key == gap.claim)
+        constraint = self._program.claims[number].constraints[gap.constraint]
+        chosen = _feasible(group.counted[0][number])
+        return replace(reason, gap=with_closest(gap, constraint, chosen, self.counting.view, self._index.gates))
+
     def _find_gap(self, claim: int, constraint: Constraint, counted: tuple[tuple[Counted, ...], ...]) -> ConstraintGap:
         key = self._claims[claim].metadata.key
         chosen = _feasible(counted[claim])
-        return find_gap(key, constraint, chosen, self.counting.view, self._index.gates)
+        return find_gap(key, constraint, chosen, self.counting.view)
 
     def _find_refusal(self, error: AllocationError, counted: tuple[tuple[Counted, ...], ...]) -> ConstraintGap | None:
         """For a constraint that keeps `All` from being satisfied: what it sees."""

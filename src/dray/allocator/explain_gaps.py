@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
 
 from dray.allocator.constraints import Constraint
 from dray.allocator.explain_counts import Counted
@@ -19,20 +20,14 @@ Elements = list[dict[DeviceID, tuple[Hashable, ...]]]
 """Per request: the values of the constraint's attribute that each device has."""
 
 
-def find_gap(
-    claim: ObjectKey, constraint: Constraint, counted: Sequence[Counted], view: View, gates: FeatureGates
-) -> ConstraintGap:
+def find_gap(claim: ObjectKey, constraint: Constraint, counted: Sequence[Counted], view: View) -> ConstraintGap:
     """`counted`: per request of the claim the alternative that would be taken, with the devices it could have."""
     covered = [each for each in counted if constraint.covers(each.alternative)]
     wanted = sum(each.wanted for each in covered)
     if constraint.expression is not None:
         text, program = constraint.expression.text, constraint.expression.program
-        tried, closest = find_closest(text, covered, view, gates)
         hints = _suggest(program.reads if program else None, covered, view)
-        requests = constraint.requests
-        return ConstraintGap(
-            claim, constraint.index, "cel", text, requests, wanted, tried, closest=closest, hints=hints
-        )
+        return ConstraintGap(claim, constraint.index, "cel", text, constraint.requests, wanted, 0, hints=hints)
     elements: Elements = [
         {seat.id: constraint.elements(each.alternative, view, seat.device_class).values for seat in each.seats}
         for each in covered
@@ -56,6 +51,15 @@ def find_gap(
         len({device for each in elements for device, values in each.items() if not values}),
         hints=() if found else _suggest(_read_of(constraint.attribute), covered, view),
     )
+
+
+def with_closest(
+    gap: ConstraintGap, constraint: Constraint, counted: Sequence[Counted], view: View, gates: FeatureGates
+) -> ConstraintGap:
+    """For a CEL constraint: sets of devices are tried, and the one that comes closest is kept."""
+    covered = [each for each in counted if constraint.covers(each.alternative)]
+    tried, closest = find_closest(gap.text, covered, view, gates)
+    return replace(gap, best=tried, closest=closest)
 
 
 def _count(value: Hashable, elements: Elements, covered: Sequence[Counted]) -> ValueCount:
