@@ -364,6 +364,13 @@ def test_equal_nodes_cost_as_much_as_one() -> None:
 # What would help
 
 
+def test_finding_out_what_would_help_can_be_left_out() -> None:
+    index = make_index(make_slice(make_devices(1)))
+    explanation = explain(index, [make_claim(make_request("req", 2))], try_changes=False)
+    assert explanation.changes == ()
+    assert summary_line(explanation) == "request req needs 2 devices of class gpu, node-1 has 1"
+
+
 def test_the_fewest_claims_to_wait_for_are_found() -> None:
     index = make_index(make_slice(make_devices(4)))
     for name, devices in {"one": ["dev-0"], "two": ["dev-1"], "three": ["dev-2", "dev-3"]}.items():

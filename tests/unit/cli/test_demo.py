@@ -24,6 +24,12 @@ def devices_of(played: Played, letter: str) -> list[str]:
     return [id.device for id, mark in played.marks.items() if mark[0] == letter]
 
 
+@pytest.mark.parametrize("folder", ["stories", "explanations"])
+def test_the_manifests_are_valid(folder: str) -> None:
+    result = CliRunner().invoke(app, ["validate", "-f", str(FOLDER.parent / folder)])
+    assert (result.exit_code, result.stdout) == (0, "")
+
+
 @pytest.mark.parametrize("file", [story.file for story in STORIES])
 def test_every_result_passes_the_checker(file: str) -> None:
     assert play_story(file).violations == 0
