@@ -69,7 +69,9 @@ class World:
         users = [
             {"resource": "pods", "name": pod, "uid": (await self.get(PODS, pod))["metadata"]["uid"]} for pod in pods
         ]
-        status = {"allocation": {"devices": {"results": [result]}}, "reservedFor": users}
+        field = {"key": "metadata.name", "operator": "In", "values": [node]}
+        selector = {"nodeSelectorTerms": [{"matchFields": [field]}]}
+        status = {"allocation": {"devices": {"results": [result]}, "nodeSelector": selector}, "reservedFor": users}
         await self.client.patch(RESOURCE_CLAIMS, claim, {"status": status}, "default", subresource="status")
 
     async def delete(self, resource: Resource, name: str, namespace: str = "default", **options: Any) -> None:
@@ -134,15 +136,21 @@ class World:
 
     async def settle(self) -> None:
         """Until nobody has anything to do at this time."""
+        await self._wait_quiet(QUIET_ROUNDS, lambda: all(is_idle() for is_idle in self._is_idle))
+
+    async def settle_writes(self) -> None:
+        """Until nothing has changed for some time, although somebody may be waiting for something."""
+        await self._wait_quiet(5 * QUIET_ROUNDS, lambda: True)
+
+    async def _wait_quiet(self, rounds: int, is_idle: Callable[[], bool]) -> None:
         store = self.registry.store
         assert isinstance(store, MemoryStore)
         quiet, revision = 0, -1
         for _ in range(20_000):
             await asyncio.sleep(0)
-            is_quiet = store.current_revision == revision and all(is_idle() for is_idle in self._is_idle)
-            quiet = quiet + 1 if is_quiet else 0
+            quiet = quiet + 1 if store.current_revision == revision and is_idle() else 0
             revision = store.current_revision
-            if quiet >= QUIET_ROUNDS:
+            if quiet >= rounds:
                 return
         raise AssertionError("this doesn't settle")
 

@@ -101,10 +101,14 @@ class Scheduler:
         return self._informers.have_synced
 
     @property
+    def is_working(self) -> bool:
+        """Whether something can be decided or is being written now."""
+        return self._under_way > 0 or self.state.queue.counts()["active"] > 0
+
+    @property
     def is_idle(self) -> bool:
-        """Nothing can be decided and nothing is being written; for tests that wait until things have settled."""
-        counts = self.state.queue.counts()
-        return self.is_ready and not self._under_way and not counts["active"] and not counts["backoff"]
+        """Nothing to do now or later, as far as is known; for tests that wait until things have settled."""
+        return self.is_ready and not self.is_working and not self.state.queue.counts()["backoff"]
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:

@@ -55,8 +55,8 @@ class SchedulerState:
         self._claim_news = asyncio.Event()
         self._pending: dict[ObjectKey, Pod] = {}
         self._facts: dict[ObjectKey, PodFacts] = {}
-        self._users: dict[ObjectKey, set[ObjectKey]] = {}
-        """Pending pods by the claims that they name."""
+        self._users: dict[ObjectKey, dict[ObjectKey, None]] = {}
+        """Pending pods by the claims that they name, in the order in which they came."""
         self._assumed_pods: dict[ObjectKey, str] = {}
         """Pods that we decided on, with their nodes, until the cluster shows it."""
         self.confirmations = Confirmations()
@@ -117,7 +117,7 @@ class SchedulerState:
         if known is None or known.spec != new.spec:
             self._facts[key] = read_pod(new)
         for claim in claim_keys(new):
-            self._users.setdefault(claim, set()).add(key)
+            self._users.setdefault(claim, {})[key] = None
         if key not in self._assumed_pods:
             self.enqueue(key)
 
@@ -130,7 +130,7 @@ class SchedulerState:
         for claim in claim_keys(pod):
             users = self._users.get(claim)
             if users is not None:
-                users.discard(key)
+                users.pop(key, None)
                 if not users:
                     del self._users[claim]
 
