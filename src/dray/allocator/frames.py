@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -67,6 +68,7 @@ class SlotFrame:
         return outcome
 
     def _give_up(self) -> Outcome:
+        self._search.remember_dead(self._slot, self._state)
         # Beyond the claim the limit is no reason any more: earlier claims may leave other devices.
         return Outcome.EXCEEDED if self._all_exceeded and not self._slot.opens_claim else Outcome.DEAD
 
@@ -136,13 +138,23 @@ class OrderedFrame:
 class SafeFrame:
     """Tries devices where nothing can end in an error: twins of a device that failed are left out."""
 
-    __slots__ = ("_left", "_narrowed", "_option", "_remaining", "_search", "_state")
+    __slots__ = ("_key", "_left", "_narrowed", "_option", "_remaining", "_search", "_state")
 
     def __init__(
-        self, search: Search, option: Option, remaining: int, candidates: int, state: State, *, narrowed: bool
+        self,
+        search: Search,
+        option: Option,
+        remaining: int,
+        candidates: int,
+        state: State,
+        *,
+        narrowed: bool,
+        key: Hashable | None = None,
     ) -> None:
         self._search = search
         self._narrowed = narrowed
+        self._key = key
+        """Under which to remember it if it fails."""
         self._option = option
         self._remaining = remaining
         self._left = candidates
@@ -155,14 +167,16 @@ class SafeFrame:
                 failed = search.picks.pop().position
                 if outcome is Outcome.EXCEEDED:
                     return outcome
-                self._left &= ~search.twins.of(failed, self._option, self._state)
+                self._left &= ~search.symmetry.twins(failed, self._option, self._state)
                 search.note_failure()
                 if not self._narrowed:
                     self._narrowed = True
-                    self._left = search.outlook.narrow(self._option, self._remaining, self._left, self._state)
+                    self._left = search.outlook.narrow(
+                        self._option, self._remaining, self._left, self._state, thorough=True
+                    )
             if self._left.bit_count() < self._remaining:
-                if self._remaining == self._option.count:
-                    search.remember_dead(self._option, self._state)
+                if self._key is not None:
+                    search.dead.add(self._key)
                 return Outcome.DEAD
             low = self._left & -self._left
             self._left ^= low

@@ -232,7 +232,7 @@ class Index:
             reach.error,
             tuple(
                 [
-                    (view.shape(each.pool), each.mask, each.broken, self._occupancy(each.pool))
+                    (view.shape(each.pool), each.mask, each.broken, self.occupancy(each.pool))
                     if each.pool.home
                     else each
                     for each in reach.pools
@@ -253,7 +253,7 @@ class Index:
             table = program.tables[shape] = Table(program, view, shape, self.statistics)
         if table.stop is not None:
             return table.stop
-        occupancies = tuple([self._occupancy(each.pool) for each in reach.pools])
+        occupancies = tuple([self.occupancy(each.pool) for each in reach.pools])
         if occupancies in table.answers:
             self.statistics.cache_hits += 1
             known: Answer = table.answers[occupancies]
@@ -286,7 +286,8 @@ class Index:
         invalid = reach.invalid_pools
         return InvalidPools(invalid) if invalid else None
 
-    def _occupancy(self, pool: Pool) -> Occupancy:
+    def occupancy(self, pool: Pool) -> Occupancy:
+        """What is in use of the pool's devices."""
         use = self.usage.of(pool)
         if pool.occupancy is None or pool.occupancy[0] is not use:
             pool.occupancy = (use, find_occupancy(pool, use))

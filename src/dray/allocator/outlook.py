@@ -9,8 +9,13 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from dray.allocator.constraints import AttributeColumn, iter_bits
+from dray.allocator.counters import Bucket
+from dray.allocator.packing import Item, Yield, can_serve, find_yields
 from dray.allocator.situation import Situation, State
 from dray.allocator.tables import Option, Slot, Table
+
+MOST_YIELDS: Final = 1 << 14
+"""So many are remembered per table."""
 
 
 class Want(NamedTuple):
@@ -46,8 +51,11 @@ class Outlook:
             column.failed & option.usable & looked_at for _, column in option.columns
         )
 
-    def narrow(self, option: Option, remaining: int, candidates: int, state: State) -> int:
-        """Those of the candidates with which everything that is still open may be found; 0 if there is no hope."""
+    def narrow(self, option: Option, remaining: int, candidates: int, state: State, *, thorough: bool) -> int:
+        """Those of the candidates with which everything that is still open may be found; 0 if there is no hope.
+
+        Counters and shares take long to count, so that is done only when it should be `thorough`.
+        """
         table = self._table
         slot = table.slots[option.slot]
         is_last = slot.number + 1 == len(table.slots)
@@ -59,14 +67,15 @@ class Outlook:
             if not wants:
                 return 0
             open_slots.append(wants)
-        if (
-            self._has_enough_in_all(open_slots)
-            and self._has_shares(open_slots, state)
+        if not self._has_enough_in_all(open_slots) or not self._has_distinct(slot, open_slots, state):
+            return 0
+        if thorough and not (
+            self._has_shares(open_slots, state)
             and self._has_counters(open_slots, state)
-            and self._has_distinct(slot, open_slots, state)
+            and self._has_amounts(open_slots, state)
         ):
-            return self._with_common_elements(slot, open_slots, state)
-        return 0
+            return 0
+        return self._with_common_elements(slot, open_slots, state)
 
     def _wants(self, slot: Slot, state: State, *, same_claim: bool) -> Wants:
         """The options of the slot that have enough devices."""
@@ -143,39 +152,65 @@ class Outlook:
                     room[position] = max(room.get(position, 0), left)
         return needed <= sum(room.values())
 
+    def _has_amounts(self, open_slots: list[Wants], state: State) -> bool:
+        """What all slots draw or consume at least, counted together by name, must be there in all."""
+        table = self._table
+        if len(open_slots) == 1 or not (table.drawing or table.shareable):
+            return True
+        demand: dict[str, int] = {}
+        supply: dict[str, dict[object, int]] = {}
+        for wants in open_slots:
+            least: dict[str, int] | None = None
+            for want in wants:
+                for position in iter_bits(want.devices):
+                    amounts: dict[str, int] = {}
+                    for name, source, amount, left in self._situation.amounts(want.option, position, state):
+                        amounts[name] = amounts.get(name, 0) + amount
+                        supply.setdefault(name, {})[source] = left
+                    taken = {name: amount * want.needed for name, amount in amounts.items()}
+                    least = taken if least is None else _least(least, taken)
+            for name, amount in (least or {}).items():
+                demand[name] = demand.get(name, 0) + amount
+        return all(amount <= sum(max(left, 0) for left in supply[name].values()) for name, amount in demand.items())
+
     def _has_counters(self, open_slots: list[Wants], state: State) -> bool:
-        """Every slot on its own: no counter set can serve more devices than its scarcest counter allows."""
+        """Slots that only partitions can fill need counter sets that serve all of them together."""
         table = self._table
         if not table.drawing:
             return True
-        return all(
-            any(self._most_by_counters(want, state) >= want.needed for want in wants)
+        wants = [
+            wants[0]
             for wants in open_slots
-            if not any(want.devices & ~table.drawing or want.devices & table.shareable for want in wants)
-        )
+            if len(wants) == 1 and not wants[0].option.admin and not wants[0].devices & ~table.single_drawing
+        ]
+        if not wants:
+            return True
+        wanted = 0
+        for want in wants:
+            wanted |= want.devices
+        yields: list[tuple[Yield, ...]] = []
+        for number, bucket in enumerate(state.buckets):
+            if table.drawer_masks[number] & wanted:
+                found = self._yields(number, bucket, wants)
+                if found is None:
+                    return True
+                yields.append(found)
+        return can_serve(yields, tuple([want.needed for want in wants]))
 
-    def _most_by_counters(self, want: Want, state: State) -> int:
-        """A device that draws from several counter sets is counted with the first one."""
-        least: dict[int, dict[int, int]] = {}
-        members: dict[int, int] = {}
-        for position in iter_bits(want.devices):
-            bucket, draw = self._table.draws[position][0]
-            known = least.get(bucket)
-            if known is None:
-                least[bucket] = dict(draw.amounts)
-                members[bucket] = 1
-                continue
-            members[bucket] += 1
-            amounts = dict(draw.amounts)
-            for counter in known:
-                known[counter] = min(known[counter], amounts.get(counter, 0))
-        most = 0
-        for bucket, needed in least.items():
-            left = state.buckets[bucket].left
-            most += min(
-                [members[bucket], *(left[counter] // amount for counter, amount in needed.items() if amount > 0)]
-            )
-        return most
+    def _yields(self, number: int, bucket: Bucket, wants: Wants) -> tuple[Yield, ...] | None:
+        """Counter sets that look the same yield the same."""
+        table = self._table
+        items: list[Item] = []
+        for position, draw in table.drawers[number]:
+            slots = tuple([slot for slot, want in enumerate(wants) if want.devices >> position & 1])
+            if slots:
+                items.append(Item(draw._replace(bucket=0), slots))
+        key = (bucket, tuple(items), len(wants))
+        if key not in table.yields:
+            if len(table.yields) >= MOST_YIELDS:
+                table.yields.clear()
+            table.yields[key] = find_yields(bucket, items, len(wants))
+        return table.yields[key]
 
     def _has_distinct(self, slot: Slot, open_slots: list[Wants], state: State) -> bool:
         """A distinct constraint needs as many elements as devices, as every device takes at least one."""
@@ -193,6 +228,10 @@ class Outlook:
                 if found < want.needed:
                     return False
         return True
+
+
+def _least(one: dict[str, int], other: dict[str, int]) -> dict[str, int]:
+    return {name: min(amount, other[name]) for name, amount in one.items() if name in other}
 
 
 def _viable_elements(number: int, bound: int, slots: list[Wants]) -> list[int]:

@@ -5,8 +5,8 @@ an option all combinations of devices in the order of the devices. The first com
 tree in the same order, so the first solution we meet is the same one; we only leave out branches without a solution:
 
     too few       not enough devices are left for the slots that are still open (see `outlook`)
-    twins         after a device failed, devices that nothing can tell from it fail too (see `twins`)
-    dead ends     a slot that failed once fails again, if all it depends on is as it was
+    twins         after a device failed, devices that nothing can tell from it fail too (see `symmetry`)
+    dead ends     what failed once fails again, if all it depends on is as it was (see `symmetry`)
 
 Leaving out branches must not hide errors. Kubernetes ends with an error when it looks at a device whose selector fails,
 so a branch is left out only if no such device can be met in it; the walk is `safe` there. Elsewhere every device is
@@ -18,7 +18,7 @@ forward over a finite list of options or devices. Frames are kept on a list of o
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Final, NamedTuple
 
 from dray.allocator.errors import DeadlineExceeded
@@ -28,8 +28,8 @@ from dray.allocator.requests import Failure
 from dray.allocator.sets import SetConstraints
 from dray.allocator.situation import Situation, State
 from dray.allocator.statistics import Statistics
-from dray.allocator.tables import Option, Stop, Table
-from dray.allocator.twins import Twins
+from dray.allocator.symmetry import Symmetry
+from dray.allocator.tables import Option, Slot, Stop, Table
 from dray.api.claims import MAX_ALLOCATION_RESULTS
 
 ANYWHERE: Final = -1
@@ -61,10 +61,10 @@ class Search:
         self.table: Final = table
         self.situation: Final = situation
         self.outlook: Final = Outlook(table, situation)
-        self.twins: Final = Twins(table, situation)
+        self.symmetry: Final = Symmetry(table, situation)
         self.sets: Final = SetConstraints(table, statistics)
         self.picks: Final[list[Pick]] = []
-        self.dead: Final[set[object]] = set()
+        self.dead: Final[set[Hashable]] = set()
         self._limits: Final = limits
         self._statistics: Final = statistics
         self._steps = 0
@@ -105,17 +105,16 @@ class Search:
         slot = slots[number]
         if slot.opens_claim:
             state = state.in_next_claim(slot.constraints)
-        if self.dead and self.twins.dead_end_key(slot, state) in self.dead:
+        if self.dead and self.symmetry.key(slot, None, 0, 0, state) in self.dead:
             return Outcome.DEAD
         if len(slot.options) == 1 and not (slot.opens_claim and number):
             return self.open_option(slot.options[0], state)
         return SlotFrame(self, slot, state)
 
-    def remember_dead(self, option: Option, state: State) -> None:
-        """All devices have been tried for the first place of the option, in vain."""
-        slot = self.table.slots[option.slot]
-        if option is slot.options[-1] and not self.outlook.risky[slot.number]:
-            key = self.twins.dead_end_key(slot, state)
+    def remember_dead(self, slot: Slot, state: State) -> None:
+        """All options have been tried, in vain."""
+        if not self.outlook.risky[slot.number]:
+            key = self.symmetry.key(slot, None, 0, 0, state)
             if key is not None:
                 self.dead.add(key)
 
@@ -156,13 +155,18 @@ class Search:
             return Outcome.DEAD
         narrowed = self._looks_ahead
         if narrowed:
-            candidates = self.outlook.narrow(option, remaining, candidates, state)
+            candidates = self.outlook.narrow(option, remaining, candidates, state, thorough=self._has_failed)
             if candidates.bit_count() < remaining:
                 return Outcome.DEAD
             self._looks_ahead = self._has_failed
+        key: Hashable | None = None
+        if self._has_failed:
+            key = self.symmetry.key(self.table.slots[option.slot], option, remaining, candidates, state)
+            if key in self.dead:
+                return Outcome.DEAD
         if remaining > 1 and self._is_uniform(option, candidates, state):
             return self._take_first(option, remaining, candidates, state)
-        return SafeFrame(self, option, remaining, candidates, state, narrowed=narrowed)
+        return SafeFrame(self, option, remaining, candidates, state, narrowed=narrowed, key=key)
 
     def note_failure(self) -> None:
         self._looks_ahead = self._has_failed = True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Final
 
@@ -185,6 +185,24 @@ class Situation:
             if other is not None and not tight[profile] >> position & 1 and not other.fits_beside(amounts):
                 tight = (*tight[:profile], tight[profile] | 1 << position, *tight[profile + 1 :])
         return {**state.consumed, position: amounts}, tight
+
+    def amounts(self, option: Option, position: int, state: State) -> Iterator[tuple[str, object, int, int]]:
+        """What picking the device takes at least: (name, from where, how much, how much is left there).
+
+        Shares of a device draw its counters only once, so one more may draw nothing.
+        """
+        table = self.table
+        bit = 1 << position
+        if bit & table.drawing & ~table.shareable:
+            for bucket, draw in table.draws[position]:
+                left = state.buckets[bucket].left
+                for counter, amount in draw.amounts:
+                    yield table.counter_names[bucket][counter], bucket, amount, left[counter]
+        if bit & table.shareable:
+            need = table.need(option.profile, position)
+            used = state.consumed.get(position, NOTHING)
+            for name, amount, limit in need.amounts if need is not None else ():
+                yield f"capacity {name}", position, amount, limit - used.get(name, 0)
 
     def shares_left(self, option: Option, position: int, state: State) -> int:
         """How many more times the option's capacity fits into the device."""

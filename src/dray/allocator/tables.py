@@ -7,12 +7,13 @@ each. A table belongs to a program and to the shape of a node, so that equal nod
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any, Final, NamedTuple
 
 from dray.allocator.capacity import CapacityProblem, Need
 from dray.allocator.constraints import AttributeColumn, Constraint, ElementNumbers, iter_bits
 from dray.allocator.counters import Bucket, Draw
+from dray.allocator.packing import Yield
 from dray.allocator.program import Problem, Program
 from dray.allocator.requests import Alternative, Failure
 from dray.allocator.shapes import Occupancy, PoolShape, View
@@ -120,8 +121,21 @@ class Table:
         self._statistics: Final = statistics
         self._fill_devices()
         self._fill_slots()
+        self.counter_names: Final = [
+            tuple(name for name, _ in counters) for part in node.parts for _, counters in part.shape.counters.sets
+        ]
+        """By bucket: the names of its counters."""
         self.drawers: Final = self._find_drawers()
         """By bucket: who takes what from it."""
+        self.drawer_masks: Final = [sum(1 << position for position, _ in drawers) for drawers in self.drawers]
+        self.single_drawing: Final = (
+            self.drawing
+            & ~self.shareable
+            & ~sum(1 << position for position, draws in self.draws.items() if len(draws) > 1)
+        )
+        """Whole devices that draw from one counter set."""
+        self.yields: Final[dict[Hashable, tuple[Yield, ...] | None]] = {}
+        """What counter sets can give, for states seen so far (see `packing`)."""
         self.closed: Final[dict[tuple[int, Bucket], int]] = {}
         """The devices that a bucket doesn't admit, for states of buckets seen so far."""
         self.later: Final = self._find_later()
@@ -230,8 +244,8 @@ class Table:
 
     @property
     def is_constrained(self) -> bool:
-        """Whether picks depend on each other by more than being in use."""
-        return bool(self.drawing) or any(option.columns for option in self.options)
+        """Whether picks depend on each other's attributes."""
+        return any(option.columns for option in self.options)
 
     def _append_slot(self, claim: int, options: Sequence[Option]) -> None:
         number = len(self.slots)
