@@ -59,14 +59,15 @@ def apply_configuration(
     mine = writer.key(APPLY)
     try:
         merged = merge_values(live, config, schema)
-        wanted = without_subtrees(managed_part(fields_of(config, schema)), reset)
+        listed = fields_of(config, schema)
     except (DuplicateItem, MissingKey) as error:
         raise BadRequest(f"failed to create typed patch object: {error}") from error
+    wanted = without_subtrees(managed_part(listed), reset)
     last = managers.get(mine)
     managers = dict(managers)
     managers[mine] = Manager(mine, writer.api_version, writer.now, wanted)
     if last is not None:
-        owned: FieldSet = {}
+        owned = listed  # with the name, which nobody owns but which must stay
         for manager in managers.values():
             owned = union(owned, manager.fields)
         merged = remove_fields(merged, difference(_with_named_containers(last.fields, schema), owned), owned, schema)

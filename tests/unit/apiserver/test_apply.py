@@ -142,6 +142,13 @@ def test_sets_merge_and_atomic_lists_are_owned_whole() -> None:
     assert world.obj["metadata"]["finalizers"] == ["e.com/b"]
 
 
+def test_the_name_stays_when_nothing_else_of_the_metadata_is_applied() -> None:
+    world = World()
+    world.apply("a", {"nodeName": "n"}, name="p", finalizers=["e.com/a"])
+    world.apply("a", {"nodeName": "n"}, name="p")
+    assert world.obj["metadata"] == {"name": "p"}
+
+
 def test_two_items_with_one_key_cannot_be_applied() -> None:
     with pytest.raises(BadRequest, match="duplicate entries for key"):
         World().apply("a", {"containers": [container("c"), container("c")]})
