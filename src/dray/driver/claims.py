@@ -78,6 +78,10 @@ class ClaimPreparer:
             task.cancel()
         await asyncio.gather(*late, return_exceptions=True)
 
+    async def abort(self) -> None:
+        """End what is under way at once, wherever it is."""
+        await self.drain(0)
+
     async def _prepare(self, ref: ClaimRef) -> tuple[PreparedDevice, ...]:
         async with self._locks.hold(ref.uid), self._checkpoint.lock(ref.uid):
             record = self._checkpoint.get(ref.uid)

@@ -103,6 +103,12 @@ class SocketPathTooLong(ValueError):
         )
 
 
+def check_socket_path(path: Path) -> None:
+    """Raises SocketPathTooLong; the system's own error wouldn't say so."""
+    if len(os.fsencode(path)) > LONGEST_SOCKET_PATH:
+        raise SocketPathTooLong(path)
+
+
 class RegistrationServicer:
     """Tells the node agent where the plugin is, and remembers what the agent thought of it.
 
@@ -158,8 +164,6 @@ def supported_versions(driver: Driver) -> list[str]:
 
 def _listen(server: Any, socket: Path) -> None:
     """A socket left by a killed process is in the way; a socket is no data, so it is replaced."""
-    if len(os.fsencode(socket)) > LONGEST_SOCKET_PATH:
-        raise SocketPathTooLong(socket)
     socket.parent.mkdir(parents=True, exist_ok=True)
     socket.unlink(missing_ok=True)
     server.add_insecure_port(f"unix:{socket}")

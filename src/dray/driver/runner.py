@@ -19,7 +19,13 @@ from dray.driver.checkpoint import Checkpoint
 from dray.driver.claims import ClaimPreparer
 from dray.driver.instances import Instance
 from dray.driver.metrics import DriverMetrics
-from dray.driver.plugin import RegistrationServicer, plugin_server, registration_server, supported_versions
+from dray.driver.plugin import (
+    RegistrationServicer,
+    check_socket_path,
+    plugin_server,
+    registration_server,
+    supported_versions,
+)
 from dray.driver.publisher import SlicePublisher
 from dray.runtime.client import Client
 from dray.runtime.clock import Clock, SystemClock
@@ -59,6 +65,7 @@ class DriverRunner:
     ) -> None:
         self._driver = driver
         self._node_name = node_name
+        self._is_aborted = False
         self._clock = clock or SystemClock()
         paths = paths or DriverPaths()
         self.registry = registry or CollectorRegistry()
@@ -67,6 +74,8 @@ class DriverRunner:
         home = paths.plugins / driver.name
         self._plugin_socket = home / f"dra{suffix}.sock"
         self._registry_socket = paths.registry / f"{driver.name}{suffix}-reg.sock"
+        for socket in (self._plugin_socket, self._registry_socket):
+            check_socket_path(socket)
         self._instance = Instance(home / "instances")
         self._preparer = ClaimPreparer(
             driver,
@@ -120,7 +129,16 @@ class DriverRunner:
             self._driver.attach(None)
             await asyncio.shield(self._close())
 
+    async def abort(self) -> None:
+        """End as if killed: what is under way stays half done, and sockets stay. Cancel `run` afterwards; for tests."""
+        await self._preparer.abort()
+        await asyncio.gather(self._registration_server.stop(None), self._server.stop(None))
+        self._is_aborted = True
+
     async def _close(self) -> None:
+        if self._is_aborted:
+            self._instance.leave()
+            return
         self._registry_socket.unlink(missing_ok=True)
         await asyncio.gather(self._registration_server.stop(GRACE_SECONDS), self._server.stop(GRACE_SECONDS))
         await self._preparer.drain(GRACE_SECONDS)
