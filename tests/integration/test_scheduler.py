@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -525,29 +526,66 @@ async def test_a_rejection_never_overwrites_the_news_of_a_binding(world: World) 
 # Several schedulers
 
 
-async def test_of_two_schedulers_that_choose_one_device_only_one_keeps_it(world: World) -> None:
+class Hesitant:
+    """A client that keeps writes of claims back until the test lets them go."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self.go = asyncio.Event()
+        self.waiting = 0
+
+    def __getattr__(self, verb: str) -> Any:
+        return getattr(self._client, verb)
+
+    async def patch(self, *arguments: Any, **options: Any) -> Json:
+        if arguments[0] is RESOURCE_CLAIMS:
+            self.waiting += 1
+            await self.go.wait()
+        return await self._client.patch(*arguments, **options)
+
+
+async def test_of_two_schedulers_that_choose_one_device_the_later_takes_it_back(world: World) -> None:
     await add_node(world, "n1", "gpu-0")
-    await world.create(make_claim("c1"), make_pod("p1", claim="c1", schedulerName="one"))
-    await world.create(make_claim("c2"), make_pod("p2", claim="c2", schedulerName="two"))
-    async with (
-        scheduling_as(world, "one") as one,
-        scheduling_as(world, "two"),
-    ):
-        await world.settle_writes()
-        assert one.is_ready
+    for name in ("one", "two"):
+        await world.create(make_claim(f"c-{name}"), make_pod(f"p-{name}", claim=f"c-{name}", schedulerName=name))
+    clients = {name: Hesitant(world.client) for name in ("one", "two")}
+    async with scheduling_as(world, "one", clients["one"]), scheduling_as(world, "two", clients["two"]):
+        assert all(client.waiting for client in clients.values())  # both have decided
+        for client in clients.values():
+            client.go.set()
+            await world.settle_writes()
         for _ in range(20):
             await world.clock.advance(1)
             await world.settle_writes()
-    bound = [pod for pod in ("p1", "p2") if await node_of(world, pod)]
-    assert len(bound) == 1
-    held = await devices_of(world, "c1") + await devices_of(world, "c2")
-    assert held == ["gpu-0"]
+            held = await devices_of(world, "c-one") + await devices_of(world, "c-two")
+            assert held == ["gpu-0"]
+        assert await node_of(world, "p-one") == "n1"
+        assert await node_of(world, "p-two") is None
+        assert (await world.get(RESOURCE_CLAIMS, "c-two"))["status"] == {}
+
+
+async def test_two_schedulers_for_the_same_pod_end_with_one_binding(world: World) -> None:
+    await add_node(world, "n1", "gpu-0", "gpu-1")
+    await world.create(make_claim("c"), make_pod("p", claim="c"))
+    clients = [Hesitant(world.client), Hesitant(world.client)]
+    name = SchedulerOptions().name
+    async with scheduling_as(world, name, clients[0]), scheduling_as(world, name, clients[1]):
+        assert all(client.waiting for client in clients)
+        for client in reversed(clients):
+            client.go.set()
+            await world.settle_writes()
+        await world.clock.advance(30)
+        await world.settle_writes()
+    assert await node_of(world, "p") == "n1"
+    assert await devices_of(world, "c") == ["gpu-0"]
+    assert await users_of(world, "c") == ["p"]
 
 
 @asynccontextmanager
-async def scheduling_as(world: World, name: str) -> AsyncIterator[Scheduler]:
-    scheduler = Scheduler(world.client, world.clock, SchedulerOptions(name=name))
-    async with world.running(scheduler.run(), lambda: True):
+async def scheduling_as(world: World, name: str, client: Hesitant) -> AsyncIterator[Scheduler]:
+    scheduler = Scheduler(client, world.clock, SchedulerOptions(name=name))  # type: ignore[arg-type]
+    async with world.running(scheduler.run(), lambda: scheduler.is_ready):
+        await world.settle_writes()
         yield scheduler
 
 

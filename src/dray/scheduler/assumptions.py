@@ -28,7 +28,8 @@ class ClaimCache:
     def observe(self, claim: ResourceClaim) -> ResourceClaim:
         """News from the cluster. Returns what is believed from now on."""
         key = claim.metadata.key
-        self._seen[key] = claim
+        self.note(claim)
+        claim = self._seen[key]
         assumed = self._assumed.get(key)
         if assumed is None:
             return claim
@@ -39,6 +40,12 @@ class ClaimCache:
             del self._assumed[key]
             return claim
         return assumed
+
+    def note(self, claim: ResourceClaim) -> None:
+        """What the cluster says of a claim, from an event or in an answer: the newer counts."""
+        seen = self._seen.get(claim.metadata.key)
+        if seen is None or seen.metadata.uid != claim.metadata.uid or _is_at_least(claim, seen):
+            self._seen[claim.metadata.key] = claim
 
     def observe_gone(self, key: ObjectKey) -> None:
         self._seen.pop(key, None)

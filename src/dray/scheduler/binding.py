@@ -14,6 +14,8 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable
 
+from msgspec.structs import replace
+
 from dray.api.claims import CLAIM_FINALIZER, ResourceClaim
 from dray.api.codec import decode_as, to_json
 from dray.api.errors import Conflict, NotFound, StatusError
@@ -30,13 +32,17 @@ from dray.scheduler.podclaims import is_reserved_for
 log = logging.getLogger(__name__)
 
 
-class Binder:
-    """`written(claim)` is told of every claim that was stored."""
+ClaimHandler = Callable[[ResourceClaim], None]
 
-    def __init__(self, client: Client, clock: Clock, written: Callable[[ResourceClaim], None]) -> None:
+
+class Binder:
+    """`written` is told of every claim that was stored as it should be, `noted` of those that were stored in part."""
+
+    def __init__(self, client: Client, clock: Clock, *, written: ClaimHandler, noted: ClaimHandler) -> None:
         self._client = client
         self._clock = clock
         self._written = written
+        self._noted = noted
 
     async def write_claims(self, decision: Decision, written: list[ResourceClaim]) -> None:
         """All side by side. Raises StatusError; `written` gets those that were stored, also then."""
@@ -62,7 +68,9 @@ class Binder:
                 return is_same and CLAIM_FINALIZER in claim.metadata.finalizers
 
             protected = await self._patch(before, revision, {"metadata": finalizers}, is_protected)
-            revision = protected["metadata"]["resourceVersion"]
+            revision = str(protected["metadata"]["resourceVersion"])
+            new = replace(metadata, finalizers=(*metadata.finalizers, CLAIM_FINALIZER), resource_version=revision)
+            self._noted(replace(before, metadata=new))
         status = to_json(after.status)
         if before.status.allocation is not None:
             status = {"reservedFor": status["reservedFor"]}

@@ -82,7 +82,7 @@ class Scheduler:
         self._runs_informers = informers is None
         follow_cluster(self._informers, self.state)
         self._recorder = EventRecorder(client, clock, self._options.name)
-        self._binder = Binder(client, clock, self.state.claim_written)
+        self._binder = Binder(client, clock, written=self.state.claim_written, noted=self.state.claims.note)
         self.metrics = SchedulerMetrics(self.registry, self.state.queue, self.state.picture.index.statistics)
         self._committer = Committer(
             self.state,
