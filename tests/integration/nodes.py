@@ -41,7 +41,10 @@ class NodeUnderTest:
         runtime = make_runtime(self.runtime, self.clock)
         self.agent = NodeAgent(self.client, self.clock, runtime, self.options)
         self._running = asyncio.create_task(self.agent.run())
-        await eventually(lambda: self.agent is not None and self.agent.is_ready, "the agent is ready")
+        agent, running = self.agent, self._running
+        await eventually(lambda: agent.is_ready or running.done(), "the agent is ready")
+        if running.done():
+            running.result()
 
     async def stop(self) -> None:
         if self._running is not None:
