@@ -20,6 +20,7 @@ from pathlib import Path
 from dray.api.errors import StatusError
 from dray.api.meta import Json
 from dray.api.pods import ClaimNotCreated, Pod, UnknownClaimSource, claim_name, is_terminal, view_pod
+from dray.api.times import format_time
 from dray.node.cdi import CdiRegistry
 from dray.node.checkpoint import HeldClaim
 from dray.node.containers import ContainerLoop, Stopping, pause
@@ -101,14 +102,14 @@ class PodWorker:
             reporting.cancel()
 
     async def _live(self) -> None:
-        phase = self._pod.status.phase
-        if not is_terminal(self._pod) and not self._is_deleted and await self._prepare_until_done():
+        is_done = is_terminal(self._pod)
+        phase = "Failed"  # unless it gets to its end: it was stopped before that, or before it began
+        if not is_done and not self._is_deleted and await self._prepare_until_done():
             phase = await self._run_containers()
         await self._stop_leftovers()
         await self._until_done("release of claims", lambda: self._services.preparation.release(self.uid))
-        if self._stopping.is_set and phase not in ("Succeeded", "Failed"):
-            phase = "Failed"  # it was stopped before it was done, or before it began
-        await self._reporter.finish(phase)
+        if not is_done:
+            await self._reporter.finish(phase)
         await self._stopping.wait()
         await self._until_done("deletion", self._reporter.remove)
         shutil.rmtree(self._directory, ignore_errors=True)
@@ -193,11 +194,15 @@ class PodWorker:
     async def _stop_leftovers(self) -> None:
         """Containers of a pod that was to stop while no agent was there."""
         containers = [*(self._obj["spec"].get("initContainers") or ()), *self._obj["spec"]["containers"]]
-        found = [
-            self._services.runtime.find(identify_container(container, self._obj, self._directory))
-            for container in containers
-        ]
-        await asyncio.gather(*(running.stop(self._grace) for running in found if running is not None))
+        await asyncio.gather(*(self._stop_leftover(container) for container in containers))
+
+    async def _stop_leftover(self, container: Json) -> None:
+        record = self._records[container["name"]]
+        found = self._services.runtime.find(identify_container(container, self._obj, self._directory))
+        if found is not None and record.state != "terminated":
+            await found.stop(self._grace)
+            record.run(found.id, found.started_at)
+            record.end(await found.wait(), format_time(self._services.clock.now()))
 
     def _show_health(self) -> None:
         for container in self._obj["spec"]["containers"]:

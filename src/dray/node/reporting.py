@@ -60,9 +60,8 @@ class PodReporter:
 
     async def finish(self, phase: str) -> None:
         """Nothing of the pod runs or is held any more: write the last state."""
-        if phase in ("Succeeded", "Failed"):
-            self.phase = phase
-            await self._write_until_done()
+        self.phase = phase
+        await self._write_until_done()
 
     async def remove(self) -> None:
         """Let the deleted pod go. Raises StatusError."""

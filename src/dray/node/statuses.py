@@ -36,11 +36,21 @@ class ContainerRecord:
 
     @classmethod
     def known(cls, container: Json, kind: ContainerKind, status: Json | None) -> ContainerRecord:
-        """For a container whose pod may have been on this node before: restarts go on counting."""
+        """As the pod's status has it: an agent before this one may have written that."""
         record = cls(container["name"], container.get("image", ""), kind)
-        if status is not None:
-            record.restarts = status.get("restartCount") or 0
-            record.last_end = (status.get("lastState") or {}).get("terminated")
+        if status is None:
+            return record
+        record.restarts = status.get("restartCount") or 0
+        record.last_end = (status.get("lastState") or {}).get("terminated")
+        record.id = status.get("containerID") or ""
+        match status.get("state") or {}:
+            case {"terminated": dict(end)}:
+                record.state = "terminated"
+                record.exit_code, record.reason = end.get("exitCode") or 0, end.get("reason") or ""
+                record.message = end.get("message") or ""
+                record.started_at, record.finished_at = end.get("startedAt"), end.get("finishedAt")
+            case {"running": dict(running)}:
+                record.state, record.started_at = "running", running.get("startedAt")
         return record
 
     def wait_for(self, reason: str, message: str = "") -> None:
