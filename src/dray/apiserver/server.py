@@ -17,6 +17,7 @@ from dray.apiserver.health import Health
 from dray.apiserver.http_protocol import ConnectionLimits
 from dray.apiserver.kubeconfig import write_kubeconfig
 from dray.apiserver.metrics import Metrics
+from dray.apiserver.node_logs import NodeLogProxy
 from dray.apiserver.overload import RequestLimits
 from dray.apiserver.pod_logs import LogSource
 from dray.apiserver.registry import Registry
@@ -73,6 +74,7 @@ class ApiServer:
         self._api = Api(
             self.registry, access=self.access, token_issuer=issuer, authenticate_token=authenticator.authenticate_token
         )
+        self._api.logs = NodeLogProxy(self.registry, self.authority)
         self.metrics = Metrics()
         self._gateway = Gateway(
             self._api.handle,
@@ -109,7 +111,7 @@ class ApiServer:
 
     @property
     def logs(self) -> LogSource:
-        """Where the logs of containers come from; whoever knows the nodes sets it."""
+        """Where the logs of containers come from: the nodes' agents, unless someone knows a shorter way."""
         return self._api.logs
 
     @logs.setter
