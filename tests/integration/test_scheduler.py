@@ -191,7 +191,10 @@ async def test_a_pod_that_does_not_fit_says_why_and_goes_when_a_device_is_freed(
         await world.settle()
         condition = await condition_of(world, "second")
         assert (condition["status"], condition["reason"]) == ("False", "Unschedulable")
-        assert condition["message"].startswith("0/1 nodes are available: 1 cannot allocate all claims.")
+        kubernetes_says, *we_say = condition["message"].splitlines()
+        assert kubernetes_says == "0/1 nodes are available: 1 cannot allocate all claims."
+        assert we_say[0] == "Request gpu needs 1 device of class gpu.example.com, n1 has none free."
+        assert "c1" in we_say[1]
         assert await reasons(world, "second") == ["FailedScheduling"]
         await world.delete(PODS, "first", grace_period_seconds=0)
         await world.client.patch(

@@ -302,14 +302,19 @@ def _change(change: Change) -> str:
 
 def summary_line(explanation: Explanation) -> str:
     """What is missing, where the least is missing, and what would help."""
+    return "; ".join(summary_parts(explanation))
+
+
+def summary_parts(explanation: Explanation) -> list[str]:
+    """The same in one or two parts: what is missing, and what would help."""
     if explanation.fits:
-        return f"fits on {explanation.fitting} of {_count(explanation.nodes, 'node')}"
+        return [f"fits on {explanation.fitting} of {_count(explanation.nodes, 'node')}"]
     if not explanation.groups:
-        return "there are no nodes"
+        return ["there are no nodes"]
     parts = [_summary(explanation.groups[0], explanation)]
     if explanation.changes:
         parts.append(f"it would fit {_change(explanation.changes[0])}")
-    return "; ".join(parts).replace(_NO_BREAK, " ")
+    return [part.replace(_NO_BREAK, " ") for part in parts]
 
 
 def _summary(group: GroupReason, explanation: Explanation) -> str:

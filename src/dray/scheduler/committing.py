@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Sequence
 
 from dray.api.claims import ResourceClaim
 from dray.api.errors import StatusError
-from dray.api.meta import ObjectKey
-from dray.api.pods import Pod
 from dray.api.times import parse_time
 from dray.runtime.clock import Clock
-from dray.runtime.events import EventRecorder, ObjectReference
+from dray.runtime.events import EventRecorder
 from dray.scheduler.binding import Binder
 from dray.scheduler.conditions import needs_waiting, readiness
 from dray.scheduler.confirmations import DevicesTaken
@@ -20,6 +17,7 @@ from dray.scheduler.decisions import Decision
 from dray.scheduler.metrics import SchedulerMetrics
 from dray.scheduler.podclaims import is_reserved_for
 from dray.scheduler.queue import QueuedPod
+from dray.scheduler.reporting import Reporter, refer_to
 from dray.scheduler.state import SchedulerState
 
 log = logging.getLogger(__name__)
@@ -39,6 +37,7 @@ class Committer:
         state: SchedulerState,
         binder: Binder,
         recorder: EventRecorder,
+        reporter: Reporter,
         metrics: SchedulerMetrics,
         clock: Clock,
         *,
@@ -50,17 +49,7 @@ class Committer:
         self._metrics = metrics
         self._clock = clock
         self._binding_timeout = binding_timeout
-        self._reports: dict[ObjectKey, asyncio.Task[None]] = {}
-
-    def told(self, pod: Pod, report: asyncio.Task[None]) -> None:
-        """A condition of the pod is being written. It must not arrive after a binding that follows."""
-        key = pod.metadata.key
-        self._reports[key] = report
-        report.add_done_callback(lambda done: self._forget_report(key, done))
-
-    def _forget_report(self, key: ObjectKey, report: asyncio.Task[None]) -> None:
-        if self._reports.get(key) is report:
-            del self._reports[key]
+        self._reporter = reporter
 
     async def commit(self, queued: QueuedPod, decision: Decision) -> None:
         written: list[ResourceClaim] = []
@@ -70,8 +59,7 @@ class Committer:
                 await self._state.wait_confirmed(decision)
                 if needs_waiting(decision.after):
                     await self._wait_for_devices(decision.after)
-            if (report := self._reports.get(decision.pod.metadata.key)) is not None:
-                await asyncio.wait((report,))
+            await self._reporter.finish(decision.pod.metadata.key)
             with self._metrics.durations.labels("Bind").time():
                 await self._binder.bind(decision)
         except (StatusError, OSError, DevicesNotReady, DevicesTaken) as error:
@@ -131,7 +119,3 @@ class Committer:
             return False
         now = self._clock.monotonic()
         return now - queued.blocked_since.setdefault(claim.metadata.uid, now) >= STALE_RESERVATION
-
-
-def refer_to(pod: Pod) -> ObjectReference:
-    return ObjectReference("v1", "Pod", pod.metadata.namespace, pod.metadata.name, pod.metadata.uid)

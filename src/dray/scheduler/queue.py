@@ -74,6 +74,15 @@ class SchedulingQueue:
     def __len__(self) -> int:
         return len(self._pods)
 
+    @property
+    def changes(self) -> int:
+        """How often something happened that could help somebody."""
+        return self._event_number
+
+    @property
+    def has_active(self) -> bool:
+        return self._first_active() is not None
+
     def counts(self) -> dict[str, int]:
         """How many pods are where, for metrics."""
         result = {"active": 0, "backoff": 0, "unschedulable": 0, "gated": 0}
@@ -126,14 +135,23 @@ class SchedulingQueue:
 
     def try_pop(self) -> QueuedPod | None:
         self._end_backoffs()
+        pod = self._first_active()
+        if pod is None:
+            return None
+        heapq.heappop(self._active)
+        self._where[pod.key] = "trying"
+        pod.attempts += 1
+        pod.seen_event = self._event_number
+        return pod
+
+    def _first_active(self) -> QueuedPod | None:
+        """The top of the heap, rid of entries whose pods went elsewhere meanwhile."""
         while self._active:
-            _, _, position, key = heapq.heappop(self._active)
+            _, _, position, key = self._active[0]
             pod = self._pods.get(key)
             if pod is not None and self._where[key] == "active" and pod.position == position:
-                self._where[key] = "trying"
-                pod.attempts += 1
-                pod.seen_event = self._event_number
                 return pod
+            heapq.heappop(self._active)
         return None
 
     async def _wait(self) -> None:

@@ -32,13 +32,14 @@ from dray.runtime.clock import Clock
 from dray.runtime.events import EventRecorder
 from dray.runtime.informers import Informers
 from dray.scheduler.binding import Binder
-from dray.scheduler.committing import STALE_RESERVATION, Committer, refer_to
+from dray.scheduler.committing import STALE_RESERVATION, Committer
 from dray.scheduler.conditions import DEFAULT_TIMEOUT, needs_waiting
 from dray.scheduler.decisions import Decision, make_decision
 from dray.scheduler.metrics import SchedulerMetrics
 from dray.scheduler.podclaims import Waiting, find_claims
 from dray.scheduler.queue import QueuedPod
-from dray.scheduler.rejections import describe_rejection, find_wakes
+from dray.scheduler.rejections import SCHEDULER_ERROR, find_wakes
+from dray.scheduler.reporting import Rejected, Reporter
 from dray.scheduler.state import SchedulerState, claim_wake
 from dray.scheduler.watching import follow_cluster
 
@@ -84,10 +85,12 @@ class Scheduler:
         self._recorder = EventRecorder(client, clock, self._options.name)
         self._binder = Binder(client, clock, written=self.state.claim_written, noted=self.state.claims.note)
         self.metrics = SchedulerMetrics(self.registry, self.state.queue, self.state.picture.index.statistics)
+        self._reporter = Reporter(self.state, self._binder, self._recorder, lambda: self._is_deciding)
         self._committer = Committer(
             self.state,
             self._binder,
             self._recorder,
+            self._reporter,
             self.metrics,
             clock,
             binding_timeout=self._options.binding_timeout,
@@ -103,7 +106,11 @@ class Scheduler:
     @property
     def is_working(self) -> bool:
         """Whether something can be decided or is being written now."""
-        return self._under_way > 0 or self.state.queue.counts()["active"] > 0
+        return self._is_deciding or not self._reporter.is_idle
+
+    @property
+    def _is_deciding(self) -> bool:
+        return self._under_way > 0 or self.state.queue.has_active
 
     @property
     def is_idle(self) -> bool:
@@ -117,6 +124,7 @@ class Scheduler:
                 group.create_task(self._informers.run())
             group.create_task(self._recorder.run())
             await self._informers.wait_synced()
+            group.create_task(self._reporter.run())
             group.create_task(self._sweep())
             await self._schedule()
 
@@ -169,7 +177,7 @@ class Scheduler:
         if self.state.pending(queued.key) is None:  # deleted while a thread searched
             return False
         if isinstance(plan, Rejection):
-            self._reject(queued, pod, plan)
+            self._reject(Rejected(queued, pod, facts, claims, plan))
             return False
         self._commit(queued, pod, facts, claims, plan)
         return True
@@ -201,14 +209,11 @@ class Scheduler:
         limits = Limits(lambda: time.perf_counter() - start > timeout) if timeout else Limits()
         return plan_placement(picture, facts, claims, preferences=self._options.preferences, limits=limits)
 
-    def _reject(self, queued: QueuedPod, pod: Pod, plan: Rejection) -> None:
+    def _reject(self, rejected: Rejected) -> None:
+        queued, plan = rejected.queued, rejected.rejection
         self.metrics.attempts.labels("unschedulable" if plan.error is None else "error").inc()
-        reason, message = describe_rejection(plan)
-        if message != queued.told:
-            queued.told = message
-            self._recorder.warning(refer_to(pod), "FailedScheduling", message)
-            self._committer.told(pod, self._spawn(self._binder.report(pod, reason, message)))
-        why = reason if plan.error else str(plan)
+        self._reporter.tell(rejected)
+        why = SCHEDULER_ERROR if plan.error else str(plan)
         if self._free_one(queued, plan.blocked_by):
             self.state.queue.back_off(queued, why)
         else:
