@@ -16,7 +16,7 @@ from dray.apiserver.discovery import all_groups, group_versions, version_info
 from dray.apiserver.records import encode_json
 from dray.apiserver.resources import Row, Subresource, rows_of
 from dray.apiserver.reviews import REVIEWS
-from dray.apiserver.schemas import META, REFERENCE, definition_name, definitions
+from dray.apiserver.schemas import META, REFERENCE, definition_name, described_definitions
 
 _JSON: Final = "application/json"
 _PATCHES: Final = (
@@ -144,7 +144,7 @@ def _closure(value: Any) -> Json:
     while waiting:
         name = waiting.pop()
         if name not in found:
-            found[name] = definitions()[name]
+            found[name] = described_definitions()[name]
             waiting.extend(_references(found[name]))
     return dict(sorted(found.items()))
 
@@ -249,7 +249,7 @@ def document_v2() -> Json:
         "swagger": "2.0",
         "info": {"title": "dray", "version": version_info()["gitVersion"]},
         "paths": paths,
-        "definitions": _renamed(definitions()),
+        "definitions": _renamed(described_definitions()),
     }
 
 

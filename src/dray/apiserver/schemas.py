@@ -13,6 +13,7 @@ from importlib import resources
 from typing import Any, Final, TypeAlias
 
 import msgspec
+import yaml
 
 from dray.api.meta import Json
 
@@ -108,6 +109,26 @@ def definitions() -> dict[str, Json]:
     data = resources.files("dray.apiserver").joinpath("schemas.json").read_bytes()
     loaded: dict[str, Json] = msgspec.json.decode(data)
     return loaded
+
+
+@functools.cache
+def described_definitions() -> dict[str, Json]:
+    """The same with texts for people, as `kubectl explain` shows them."""
+    data = resources.files("dray.apiserver").joinpath("descriptions.yaml").read_bytes()
+    texts: dict[str, str] = yaml.load(data, Loader=yaml.CSafeLoader)
+    return {name: _described(schema, name.rpartition(".")[2], texts) for name, schema in definitions().items()}
+
+
+def _described(schema: Json, name: str, texts: dict[str, str]) -> Json:
+    result = dict(schema)
+    if name in texts:
+        result["description"] = texts[name]
+    if "properties" in schema:
+        result["properties"] = {
+            field: {**part, "description": texts[f"{name}.{field}"]} if f"{name}.{field}" in texts else part
+            for field, part in schema["properties"].items()
+        }
+    return result
 
 
 def definition_name(group: str, version: str, kind: str) -> str:

@@ -4,10 +4,12 @@ import gzip
 import json
 import re
 import types
+from importlib import resources
 from typing import Any, Union, get_args, get_origin
 
 import msgspec
 import pytest
+import yaml
 
 from dray.api import v1beta1
 from dray.api.claims import ResourceClaim, ResourceClaimTemplate
@@ -51,6 +53,25 @@ def check_same_fields(cls: Any, schema: Node, place: str) -> None:
 @pytest.mark.parametrize(("version", "cls"), TYPES, ids=[f"{version}-{cls.__name__}" for version, cls in TYPES])
 def test_our_types_and_the_published_schemas_have_the_same_fields(version: str, cls: Any) -> None:
     check_same_fields(cls, type_of("resource.k8s.io", version, cls.__name__), cls.__name__)
+
+
+def test_every_field_of_our_kinds_is_described_and_nothing_else() -> None:
+    texts = yaml.safe_load(resources.files("dray.apiserver").joinpath("descriptions.yaml").read_text())
+    wanted = {
+        f"{name.rpartition('.')[2]}.{field}"
+        for name, schema in definitions().items()
+        if name.startswith("io.k8s.api.resource.v1.") and not name.endswith("List")
+        for field in schema.get("properties", {})
+        if field not in ("apiVersion", "kind", "metadata")
+    }
+    described = {name for name in texts if "." in name}
+    known = {
+        f"{name.rpartition('.')[2]}.{field}"
+        for name, schema in definitions().items()
+        for field in schema.get("properties", {})
+    }
+    assert wanted - described == set()
+    assert described - known == set()
 
 
 def test_every_reference_leads_somewhere() -> None:
