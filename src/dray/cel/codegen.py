@@ -54,8 +54,8 @@ MAX_DEPTH: Final = 60
 MAX_PIECES: Final = 2000
 _FIELDS: Final = {
     "driver": Code("driver", "string"),
-    "attributes": Code("attributes", "map", ATTRIBUTES),
-    "capacity": Code("capacity", "map", CAPACITY),
+    "attributes": Code("attributes", "map", ATTRIBUTES, plain="attributes"),
+    "capacity": Code("capacity", "map", CAPACITY, plain="capacity"),
     "allowMultipleAllocations": Code("allow_multiple_allocations", "bool"),
 }
 _INDEXED: Final = {
@@ -147,7 +147,8 @@ class Generator(Context):
             field = _FIELDS[key]
             if qualifier.tests:
                 return Code("True", "bool")
-            return field._replace(text=f"{target.text}.{field.text}")
+            text = f"{target.text}.{field.text}"
+            return field._replace(text=f"DefaultMap({text})", plain=text) if field.plain else field._replace(text=text)
         if not qualifier.tests:
             return self._index(target, self.constant(key))
         if target.role in _DOMAINS and type(key) is str:
@@ -157,8 +158,13 @@ class Generator(Context):
     def _index(self, target: Code, key: Code) -> Code:
         by_name = target.kind == "map" and key.kind == "string"
         by_position = target.kind == "list" and key.constant and type(key.value) is int and key.value >= 0
-        text = f"{target.text}[{key.text}]" if by_name or by_position else f"qualify({target.text}, {key.text})"
-        return _INDEXED.get(target.role, Code(""))._replace(text=text)
+        element = _INDEXED.get(target.role, Code(""))
+        if by_name and element.role in _DOMAINS:
+            source = target.plain or target.text
+            return element._replace(text=f"{source}.get({key.text}, EMPTY_MAP)", plain=f"{source}[{key.text}]")
+        if by_name or by_position:
+            return element._replace(text=f"{target.plain or target.text}[{key.text}]")
+        return element._replace(text=f"qualify({target.text}, {key.text})")
 
     def _optional_chain(self, target: Code, qualifiers: tuple[Qualifier, ...]) -> Code:
         keys = [

@@ -7,7 +7,7 @@ from typing import Final, cast
 
 from dray.api.quantities import Quantity
 from dray.api.versions import Semver
-from dray.cel.codegen_context import QUANTITY, Code, Context
+from dray.cel.codegen_context import ATTRIBUTES, CAPACITY, QUANTITY, Code, Context
 from dray.cel.dispatch import PLAIN
 from dray.cel.errors import EvaluationError
 from dray.cel.meter import FREE
@@ -176,6 +176,8 @@ def _write_size(context: Context, node: Call) -> Code | None:
 
 def _write_in(context: Context, node: Call) -> Code | None:
     wanted, container = _arguments(context, node)
+    if container.role in (ATTRIBUTES, CAPACITY) and wanted.kind == "string":
+        return Code(f"({wanted.text} in {container.plain or container.text})", "bool")
     if container.kind == "map" and container.role and wanted.kind == "string":
         return Code(f"({wanted.text} in {container.text})", "bool")
     return Code(f"is_in(FREE, {wanted.text}, {container.text})", "bool")

@@ -37,6 +37,8 @@ class Code(NamedTuple):
     role: str = PLAIN
     constant: bool = False
     value: Value = None
+    plain: str = ""
+    """The same without a default for missing domains, which is quicker and good enough where a value is needed."""
 
 
 class Context(ABC):

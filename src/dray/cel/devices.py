@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import Final
+from functools import lru_cache
+from typing import Final, cast
 
 from dray.api.devices import Device, DeviceAttribute
 from dray.api.versions import InvalidVersion, Semver
@@ -23,11 +24,15 @@ _MAX_LIST_WORK: Final = MAX_WORK - MAX_ENTRIES * (3 + MAX_TEXT // CHARACTERS_PER
 
 
 class DeviceValue:
-    """One device, ready to be looked at. Equal if an expression can't tell the difference."""
+    """One device, ready to be looked at. Equal if an expression can't tell the difference.
+
+    What only few expressions ask for is computed when it is first asked for.
+    """
 
     __slots__ = (
         "_content",
         "_entries",
+        "_source",
         "allow_multiple_allocations",
         "attributes",
         "capacity",
@@ -38,54 +43,84 @@ class DeviceValue:
 
     driver: str
     attributes: Map
+    """By domain, then by name. To expressions it is a `DefaultMap`."""
     capacity: Map
     allow_multiple_allocations: bool
     error: EvaluationError | None
-    """Why the device has no value (an unreadable version): the other fields are unset then."""
+    """Why the device has no value (an unreadable version): it has no attributes and capacities either then."""
     oversize: bool
     """Whether it is larger than Kubernetes admits, or than what is ordinary: exact evaluation takes care of it then."""
+    _source: Device
+    _entries: Map
+    _content: Hashable
+
+    def __getattr__(self, name: str) -> object:
+        compute = _COMPUTED.get(name)
+        if compute is None:
+            raise AttributeError(name)
+        value = compute(self)
+        setattr(self, name, value)
+        return value
 
     def as_map(self) -> Map:
         """The device as the CEL map that it is at run time."""
-        try:
-            return self._entries
-        except AttributeError:
-            self._entries: Map = {
-                "driver": self.driver,
-                "attributes": self.attributes,
-                "capacity": self.capacity,
-                "allowMultipleAllocations": self.allow_multiple_allocations,
-            }
-            return self._entries
+        return self._entries
 
     @property
     def content(self) -> Hashable:
         """Everything that an expression can see."""
-        try:
-            return self._content
-        except AttributeError:
-            self._content: Hashable = (
-                self.driver,
-                self.allow_multiple_allocations,
-                _frozen(self.attributes),
-                _frozen(self.capacity),
-            )
-            return self._content
+        return self._content
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, DeviceValue):
             return NotImplemented
         if self.error is not None or other.error is not None:
             return self is other
-        return self.content == other.content
+        return self._content == other._content
 
     def __hash__(self) -> int:
-        return id(self) if self.error is not None else hash(self.content)
+        return id(self) if self.error is not None else hash(self._content)
 
     def __repr__(self) -> str:
         if self.error is not None:
             return f"DeviceValue(error={str(self.error)!r})"
         return f"DeviceValue({self.driver!r}, {dict(self.attributes)!r}, {dict(self.capacity)!r})"
+
+
+def _entries_of(value: DeviceValue) -> Map:
+    return {
+        "driver": value.driver,
+        "attributes": DefaultMap(value.attributes),
+        "capacity": DefaultMap(value.capacity),
+        "allowMultipleAllocations": value.allow_multiple_allocations,
+    }
+
+
+def _content_of(value: DeviceValue) -> Hashable:
+    maps = _frozen(value.attributes), _frozen(value.capacity)
+    return value.driver, value.allow_multiple_allocations, *maps
+
+
+def _is_oversize(value: DeviceValue) -> bool:
+    device = value._source
+    if len(value.driver) > MAX_DRIVER or len(device.attributes) + len(device.capacity) > MAX_ENTRIES:
+        return True
+    list_work = 0
+    for domain in value.attributes.values():
+        for found in cast("Map", domain).values():
+            if isinstance(found, str) and len(found) > MAX_TEXT:
+                return True
+            list_work += _work_of(found)
+    return list_work > _MAX_LIST_WORK
+
+
+_COMPUTED: Final[dict[str, Callable[[DeviceValue], object]]] = {
+    "_content": _content_of,
+    "_entries": _entries_of,
+    "allow_multiple_allocations": lambda value: value._source.allow_multiple_allocations is True,
+    "error": lambda value: None,
+    "oversize": _is_oversize,
+}
 
 
 register_map_type(DeviceValue)
@@ -102,63 +137,74 @@ def _frozen(value: Value) -> Hashable:
 
 def bind_device(driver: str, device: Device) -> DeviceValue:
     """The value of `device` in selectors. Names without a domain get the driver's name as domain."""
-    value = DeviceValue()
-    value.error = None
-    oversize = len(driver) > MAX_DRIVER or len(device.attributes) + len(device.capacity) > MAX_ENTRIES
-    list_work = 0
-    attributes = DefaultMap()
+    attributes: Map = {}
+    capacity: Map = {}
+    own: Map = {}
     for name, attribute in device.attributes.items():
-        found: Value
-        if (text := attribute.string_value) is not None:
-            found = text
-            oversize = oversize or len(text) > MAX_TEXT
-        elif (number := attribute.int_value) is not None:
-            found = number
-        elif (flag := attribute.bool_value) is not None:
-            found = flag
+        found: Value = attribute.string_value
+        if found is None:
+            found = attribute.int_value
+            if found is None:
+                found = attribute.bool_value
+                if found is None:
+                    try:
+                        text = attribute.version_value
+                        found = _version(text) if text is not None else _list_of(attribute)
+                    except InvalidVersion as error:
+                        return _broken(f"attribute {name}: parse semantic version: {error}")
+                    except _NoValue:
+                        return _broken(f"attribute {name}: unsupported attribute value")
+        if "/" in name:
+            _put(attributes, name, found)
         else:
-            try:
-                found = _rare_value(attribute)
-            except InvalidVersion as error:
-                return _broken(f"attribute {name}: parse semantic version: {error}")
-            except _NoValue:
-                return _broken(f"attribute {name}: unsupported attribute value")
-            list_work += _work_of(found)
-        _put(attributes, driver, name, found)
-    capacity = DefaultMap()
+            own[name] = found
+    if own:
+        attributes[driver] = own if driver not in attributes else {**cast("Map", attributes[driver]), **own}
+    own = {}
     for name, item in device.capacity.items():
-        _put(capacity, driver, name, item.value)
+        if "/" in name:
+            _put(capacity, name, item.value)
+        else:
+            own[name] = item.value
+    if own:
+        capacity[driver] = own if driver not in capacity else {**cast("Map", capacity[driver]), **own}
+    value = DeviceValue()
     value.driver = driver
     value.attributes = attributes
     value.capacity = capacity
-    value.allow_multiple_allocations = bool(device.allow_multiple_allocations)
-    value.oversize = oversize or list_work > _MAX_LIST_WORK
+    value._source = device
     return value
 
 
-def _put(entries: DefaultMap, driver: str, name: str, value: Value) -> None:
-    domain, slash, identifier = name.partition("/")
-    if not slash:
-        domain, identifier = driver, name
-    known = entries.get(domain)
+def _put(entries: Map, name: str, value: Value) -> None:
+    domain, identifier = _split(name)
+    known: Map | None = entries.get(domain)  # type: ignore[assignment]
     if known is None:
         entries[domain] = {identifier: value}
     else:
-        known[identifier] = value  # type: ignore[index]
+        known[identifier] = value
+
+
+@lru_cache(maxsize=1 << 15)
+def _split(name: str) -> tuple[str, str]:
+    """Domain and rest of a qualified name. The same names come again with every device."""
+    domain, _, identifier = name.partition("/")
+    return domain, identifier
+
+
+_version: Final = lru_cache(maxsize=1 << 12)(Semver.parse)
 
 
 class _NoValue(Exception):
     """The attribute holds nothing that is known. Kubernetes evaluates no expression on such a device."""
 
 
-def _rare_value(attribute: DeviceAttribute) -> Value:
-    """A version or a list. Raises InvalidVersion and _NoValue."""
-    if (version := attribute.version_value) is not None:
-        return Semver.parse(version)
+def _list_of(attribute: DeviceAttribute) -> list[Value]:
+    """Raises InvalidVersion and _NoValue."""
     if (texts := attribute.string_values) is not None:
         return list(texts)
     if (versions := attribute.version_values) is not None:
-        return [Semver.parse(version) for version in versions]
+        return [_version(version) for version in versions]
     numbers = attribute.bool_values if attribute.int_values is None else attribute.int_values
     if numbers is None:
         raise _NoValue

@@ -12,7 +12,20 @@ from dray.cel.equality import compare_values, equals
 from dray.cel.errors import EvaluationError
 from dray.cel.meter import FREE
 from dray.cel.qualifiers import ABSENT, qualify, qualify_if_present
-from dray.cel.values import INT_MAX, INT_MIN, NONE, Map, Optional, Value, as_map, decode_key, encode_key, iter_keys
+from dray.cel.values import (
+    EMPTY_MAP,
+    INT_MAX,
+    INT_MIN,
+    NONE,
+    DefaultMap,
+    Map,
+    Optional,
+    Value,
+    as_map,
+    decode_key,
+    encode_key,
+    iter_keys,
+)
 
 
 class Inexact(Exception):
@@ -146,6 +159,8 @@ def logical_not(value: Value) -> bool:
 
 NAMESPACE: Final[dict[str, object]] = {
     "ABSENT": ABSENT,
+    "DefaultMap": DefaultMap,
+    "EMPTY_MAP": EMPTY_MAP,
     "FREE": FREE,
     "INT_MAX": INT_MAX,
     "INT_MIN": INT_MIN,
