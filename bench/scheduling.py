@@ -35,6 +35,7 @@ from dray.testing.builders import make_class, make_device, make_node, make_pod, 
 
 KUBERNETES = {"fill": 32.0, "steady": 37.0, "match": 15.0}
 NAMESPACE = "default"
+CREATORS = 32
 
 
 class Stack:
@@ -79,9 +80,15 @@ class Stack:
             await self.client.create(RESOURCE_SLICES, make_slice(name, items))
 
     async def create_pods(self, names: Iterable[str], template: str) -> None:
-        for name in names:
-            self.created[name] = time.perf_counter()
-            await self.client.create(PODS, make_pod(name, template=template), NAMESPACE)
+        """Many at a time, as a controller that scales something up does."""
+        left = iter(names)
+
+        async def create() -> None:
+            for name in left:
+                self.created[name] = time.perf_counter()
+                await self.client.create(PODS, make_pod(name, template=template), NAMESPACE)
+
+        await asyncio.gather(*(create() for _ in range(CREATORS)))
 
     async def wait_bound(self, names: Iterable[str]) -> None:
         left = set(names)

@@ -76,6 +76,9 @@ class GarbageCollector:
     def _remember(self, node: Node) -> None:
         previous = self._nodes.get(node.uid)
         if previous is not None:
+            if previous.owners == node.owners and "deletionTimestamp" not in node.metadata:
+                self._nodes[node.uid] = node  # by far the most frequent change: nothing that matters here
+                return
             for owner in previous.owners:
                 self._dependents.get(owner["uid"], set()).discard(node.uid)
         self._nodes[node.uid] = node

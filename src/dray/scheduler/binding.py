@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable
 from msgspec.structs import replace
 
 from dray.api.claims import CLAIM_FINALIZER, ResourceClaim
-from dray.api.codec import decode_as, to_json
+from dray.api.codec import decode_as, decode_served, to_json
 from dray.api.errors import Conflict, NotFound, StatusError
 from dray.api.meta import Json
 from dray.api.pods import Pod, view_pod
@@ -81,7 +81,7 @@ class Binder:
             return is_same and is_reserved_for(claim, pod.metadata.uid)
 
         stored = await self._patch(before, revision, {"status": status}, is_done, subresource="status")
-        claim = decode_as(ResourceClaim, stored)
+        claim = decode_served(ResourceClaim, stored)
         self._written(claim)
         return claim
 
