@@ -19,6 +19,7 @@ from dray.api.resources import (
     PODS,
     RESOURCE_CLAIM_TEMPLATES,
     RESOURCE_CLAIMS,
+    RESOURCE_QUOTAS,
     RESOURCE_SLICES,
     SERVICE_ACCOUNTS,
 )
@@ -27,6 +28,7 @@ from dray.controllers.garbage import GarbageCollector
 from dray.controllers.metrics import ClaimMetrics, QueueMetrics
 from dray.controllers.namespaces import NamespaceController
 from dray.controllers.podgc import PodGarbageCollector
+from dray.controllers.quotas import QuotaController
 from dray.controllers.serviceaccounts import ServiceAccountController
 from dray.controllers.slices import SliceCleanup
 from dray.controllers.tainteviction import DeviceTaintEviction
@@ -98,6 +100,10 @@ class Controllers:
         pod_queue: WorkQueue[ObjectKey] = self._queue("podgc")
         pod_gc = PodGarbageCollector(client, clock, of(PODS), of(NODES), pod_queue)
         self._serve(pod_queue, pod_gc.reconcile, workers=5)
+
+        quota_queue: WorkQueue[ObjectKey] = self._queue("quotas")
+        quotas = QuotaController(client, clock, of(RESOURCE_QUOTAS), quota_queue)
+        self._serve(quota_queue, quotas.reconcile)
 
         taint_queue: WorkQueue[ObjectKey] = self._queue("device_taints")
         eviction = DeviceTaintEviction(client, clock, claims, slices, rules, pods, self._recorder, taint_queue)
