@@ -54,6 +54,7 @@ class Stack:
         self._tasks = [asyncio.create_task(runner) for runner in runners]
         self.created: dict[str, float] = {}
         self.bound: dict[str, float] = {}
+        self._waiters: dict[str, asyncio.Future[None]] = {}
         self._watch = asyncio.create_task(self._watch_pods())
 
     async def stop(self) -> None:
@@ -69,7 +70,15 @@ class Stack:
         async with self.client.watch(PODS, resource_version=revision) as events:
             async for event in events:
                 if event.type is EventType.MODIFIED and event.object["spec"].get("nodeName"):
-                    self.bound.setdefault(event.object["metadata"]["name"], time.perf_counter())
+                    name = event.object["metadata"]["name"]
+                    self.bound.setdefault(name, time.perf_counter())
+                    if (waiter := self._waiters.pop(name, None)) is not None:
+                        waiter.set_result(None)
+
+    async def wait_one(self, name: str) -> None:
+        if name not in self.bound:
+            self._waiters[name] = asyncio.get_running_loop().create_future()
+            await self._waiters[name]
 
     async def create_nodes(self, count: int, devices: int) -> None:
         await self.client.create(DEVICE_CLASSES, make_class())
@@ -133,8 +142,7 @@ async def steady(stack: Stack, scale: float) -> tuple[float, float, list[str]]:
     async def one(name: str) -> None:
         try:
             await stack.create_pods([name], "one")
-            while name not in stack.bound:  # noqa: ASYNC110 - what is measured is not slowed by a signal per pod
-                await asyncio.sleep(0.005)
+            await stack.wait_one(name)
             await stack.client.delete(PODS, name, NAMESPACE, grace_period_seconds=0)
         finally:
             in_flight.release()
