@@ -14,8 +14,6 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from dray.allocator.index import Index
-from dray.api.claims import ResourceClaim
 from tests.unit.allocator.world import (
     ask,
     make_claim,
@@ -27,6 +25,9 @@ from tests.unit.allocator.world import (
     make_request,
     make_slice,
 )
+
+from dray.allocator.index import Index
+from dray.api.claims import ResourceClaim
 
 MLA = "mla.example.com"
 RING = (

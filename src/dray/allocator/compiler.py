@@ -16,6 +16,9 @@ from dray.api.features import FeatureGates
 MOST_SPECS: Final = 4096
 """How many are remembered. When there are more, all are forgotten: that is rare, and no list of uses is needed."""
 
+MOST_CLASSES: Final = 1 << 20
+"""So many classes of devices a view may tell apart before it is given up for a new one."""
+
 _ENCODER: Final = msgspec.json.Encoder(enc_hook=str)
 
 
@@ -46,7 +49,21 @@ class Compiler:
             if found is None:
                 found = self._views[attributes] = View(attributes)
             program.view = found
+        if program.view.size > MOST_CLASSES:
+            # Devices have come and gone for a long time. What is known of them goes too.
+            self._forget()
+            program.view = None
+            return self.view(program)
         return program.view
+
+    def _forget(self) -> None:
+        for program in self._programs.values():
+            program.view = None
+            program.tables.clear()
+        self._by_identity.clear()
+        self._by_content.clear()
+        self._programs.clear()
+        self._views.clear()
 
     def _claim_program(self, spec: ResourceClaimSpec, find_class: FindClass) -> ClaimProgram:
         known = self._by_identity.get(id(spec))

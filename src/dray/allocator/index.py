@@ -43,6 +43,9 @@ Answer = Recipe | Stop | None
 NO_LIMITS: Final = Limits()
 NOTHING_ALLOCATED: Final = AllocatedState()
 
+MOST_GROUPINGS: Final = 64
+"""So many ways to group nodes are kept up to date; beyond that the oldest is dropped."""
+
 COUNT_AT_MOST: Final = 1_000_000
 
 MOST_ANSWERS: Final = 1 << 16
@@ -216,6 +219,8 @@ class Index:
         view = self._compiler.view(program)
         grouping = self._groupings.get(view)
         if grouping is None:
+            if len(self._groupings) >= MOST_GROUPINGS:
+                del self._groupings[next(iter(self._groupings))]
             grouping = self._groupings[view] = Grouping()
 
         def find_key(name: str) -> GroupKey | None:

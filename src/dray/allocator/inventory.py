@@ -65,7 +65,7 @@ class Inventory:
         self._nodes: Layered[str, NodeFacts] = Layered()
         self._reach: Layered[str, Reach] = Layered()
         self._selection: _Selection | None = None
-        self._built: dict[tuple[PoolID, tuple[int, ...]], tuple[tuple[_Entry, ...], Pool | None]] = {}
+        self._built: dict[PoolID, dict[tuple[int, ...], tuple[tuple[_Entry, ...], Pool | None]]] = {}
         """Shared by all forks: an entry holds only for the very tuple of slices that it was made from."""
 
     def fork(self) -> Inventory:
@@ -137,6 +137,8 @@ class Inventory:
         touched = self._touch(entry)
         self._slices.discard(key)
         _shrink(self._pools, spec.pool_id, entry)
+        if spec.pool_id not in self._pools:
+            self._built.pop(spec.pool_id, None)
         if spec.node_name:
             _shrink(self._local, spec.node_name, entry)
         else:
@@ -185,15 +187,16 @@ class Inventory:
         return Reach(node, tuple(_reached(pool, node) for pool in pools))
 
     def _pool(self, id: PoolID, relevant: list[_Entry]) -> Pool | None:
-        key = (id, tuple([entry.arrival for entry in relevant]))
+        key = tuple([entry.arrival for entry in relevant])
         entries = self._pools[id]
-        known = self._built.get(key)
+        built = self._built.setdefault(id, {})
+        known = built.get(key)
         if known is not None and known[0] is entries:
             return known[1]
         newest = newest_generation([entry.slice for entry in relevant])
         everywhere = [entry.slice for entry in entries if is_readable(entry.slice, self._gates)]
         pool = build_pool(id, newest, everywhere, self._gates)
-        self._built[key] = (entries, pool)
+        built[key] = (entries, pool)
         return pool
 
 

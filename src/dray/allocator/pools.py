@@ -11,7 +11,7 @@ from dray.api.features import FeatureGates
 from dray.api.slices import ResourceSlice
 
 if TYPE_CHECKING:
-    from dray.allocator.shapes import Occupancy, PoolShape, View
+    from dray.allocator.shapes import Occupancy, PoolShape
     from dray.allocator.state import PoolUse
 
 PoolStatus = Literal["usable", "incomplete", "invalid"]
@@ -50,7 +50,8 @@ class Pool:
         else:
             self.devices = tuple(device for slice_ in slices for device in slice_.spec.devices)
             self.owners = tuple(index for index, slice_ in enumerate(slices) for _ in slice_.spec.devices)
-        self.shapes: dict[View, PoolShape] = {}
+        self.shapes: dict[object, PoolShape] = {}
+        """What views have made of it, by their tokens."""
         self.occupancy: tuple[PoolUse, Occupancy] | None = None
         """What was last in use, and what that meant."""
 

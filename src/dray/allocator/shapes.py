@@ -23,6 +23,9 @@ Attributes = frozenset[str] | None
 """Fully qualified attribute names; None: any attribute may be read."""
 
 
+MOST_VIEWS_OF_A_POOL: Final = 32
+
+
 class Representative(NamedTuple):
     """A device that stands for its whole class."""
 
@@ -64,6 +67,8 @@ class View:
 
     def __init__(self, attributes: Attributes) -> None:
         self.attributes: Final = attributes
+        self._token: Final = object()
+        """Stands for the view in what pools remember, so that they don't keep it alive."""
         self.representatives: Final[list[Representative]] = []
         self._values: list[DeviceValue | None] = []
         self._classes: dict[Hashable, int] = {}
@@ -73,9 +78,11 @@ class View:
         self._projections: dict[Hashable, int] = {}
 
     def shape(self, pool: Pool) -> PoolShape:
-        found = pool.shapes.get(self)
+        found = pool.shapes.get(self._token)
         if found is None:
-            found = pool.shapes[self] = self._interned(pool)
+            if len(pool.shapes) >= MOST_VIEWS_OF_A_POOL:
+                pool.shapes.clear()
+            found = pool.shapes[self._token] = self._interned(pool)
         return found
 
     def value(self, device_class: int) -> DeviceValue:
@@ -139,8 +146,8 @@ class View:
 
     @property
     def size(self) -> int:
-        """How many shapes there are."""
-        return len(self._shapes)
+        """How many classes of devices there are."""
+        return len(self.representatives)
 
 
 def _seen(driver: str, device: Device, names: tuple[str, ...] | None) -> Hashable:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from dray.allocator import compiler
 from dray.allocator.errors import AllocationError, ClassMissing
 from dray.allocator.index import Index
 from dray.allocator.nodes import NodeFacts
@@ -175,6 +176,18 @@ def test_room_for_claims_that_use_nothing_up_has_no_end() -> None:
 def test_a_node_that_is_not_known_has_what_its_slices_say() -> None:
     index = make_index(make_slice(make_devices(1), node="later"), nodes=[])
     assert ask(index, ONE, node="later") == [["dev-0"]]
+
+
+def test_when_devices_of_too_many_kinds_have_been_seen_they_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiler, "MOST_CLASSES", 10)
+    index = make_cluster(1)
+    by_uuid = make_claim(make_request("r", 1, f'device.attributes["{DRIVER}"].uuid.startsWith("node-0/")'))
+    for number in range(20):
+        slice_ = make_slice([make_device("dev", {"uuid": f"node-0/{number}"})], node="node-0")
+        index.apply_slice(slice_)
+        assert fitting(index, by_uuid) == ["node-0"]
+    _, view = index.compile([by_uuid])
+    assert view.size <= 11
 
 
 def test_no_claims_need_nothing() -> None:
