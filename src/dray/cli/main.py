@@ -32,6 +32,10 @@ COMMANDS: Final[dict[str, Entry]] = {
     "explain": Entry("dray.cli.explain:run", DEVICES),
     "verify": Entry("dray.cli.verify:run", DEVICES),
     "demo": Entry("dray.cli.demo:run", OBJECTS),
+    "up": Entry("dray.cli.up:run", CLUSTER),
+    "down": Entry("dray.cli.down:run", CLUSTER),
+    "status": Entry("dray.cli.status:run", CLUSTER),
+    "logs": Entry("dray.cli.logs:run", CLUSTER),
     "get": Entry("dray.cli.get:get", CLUSTER),
     "describe": Entry("dray.cli.describe:run", CLUSTER),
     "watch": Entry("dray.cli.get:watch", CLUSTER),
@@ -40,6 +44,7 @@ COMMANDS: Final[dict[str, Entry]] = {
     "apiserver": Entry("dray.cli.apiserver:run", COMPONENTS),
     "controllers": Entry("dray.cli.controllers:run", COMPONENTS),
     "scheduler": Entry("dray.cli.scheduler:run", COMPONENTS),
+    "node": Entry("dray.cli.node:run", COMPONENTS),
 }
 
 

@@ -7,36 +7,31 @@ the API through a client of their own. Only that client is short-circuited: it c
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dray.api.errors import AlreadyExists, BadRequest, NotFound
+from dray.api.errors import BadRequest, NotFound
 from dray.api.features import ALL_GATES, FeatureGates
-from dray.api.resources import DEVICE_CLASSES, NODES
 from dray.apiserver.local import LocalClient
 from dray.apiserver.pod_logs import LogRequest
 from dray.apiserver.server import ApiServer, ServerOptions
 from dray.apiserver.users import ADMIN, UserInfo
 from dray.cluster.identities import CONTROLLERS, SCHEDULER, driver_identity, node_identity
-from dray.cluster.models import DriverModel, Model
+from dray.cluster.models import Model
 from dray.cluster.nodes import LocalNode, LocalNodeOptions, RuntimeName
-from dray.cluster.simulated import SimulatedDriver
+from dray.cluster.setup import UP_LABEL, prepare_objects
+from dray.cluster.simulated import simulated_controller, simulated_drivers
 from dray.controllers.assembly import Controllers
 from dray.driver.base import Driver
-from dray.driver.controller import PoolController
 from dray.node.agent import NodeOptions
 from dray.node.logs import LogMissing, LogQuery, read_log
 from dray.runtime.clock import Clock, SystemClock
 from dray.scheduler.scheduler import Scheduler, SchedulerOptions
 
 log = logging.getLogger(__name__)
-
-UP_LABEL = "dray.dev/up"
-"""On the nodes that a local cluster made: those that it doesn't have any more are removed when it starts."""
 
 MakeDriver = Callable[[str, Path], Driver]
 """A driver for a node: its name, and a directory for the driver's files."""
@@ -90,6 +85,10 @@ class LocalCluster:
         return self._server
 
     @property
+    def address(self) -> str:
+        return self.server.address
+
+    @property
     def client(self) -> LocalClient:
         """An administrator's."""
         return self.client_of(ADMIN, "dray-up")
@@ -108,7 +107,7 @@ class LocalCluster:
         await self._server.start()
         try:
             self.kubeconfig = self._server.write_kubeconfigs(tuple(options.node_names))
-            await self._prepare_objects()
+            await prepare_objects(self.client, options.model, options.node_names)
             self._start_control_plane()
             await self._start_nodes()
         except BaseException:
@@ -136,18 +135,6 @@ class LocalCluster:
         if self._failure is not None and not self._failure.done():
             self._failure.set_exception(error)
 
-    async def _prepare_objects(self) -> None:
-        client = self.client
-        for device_class in self._options.model.classes:
-            with contextlib.suppress(AlreadyExists):
-                await client.create(DEVICE_CLASSES, device_class)
-        names = set(self._options.node_names)
-        known = await client.list(NODES, label_selector=UP_LABEL)
-        for node in known["items"]:
-            if node["metadata"]["name"] not in names:
-                with contextlib.suppress(NotFound):
-                    await client.delete(NODES, node["metadata"]["name"])
-
     def _start_control_plane(self) -> None:
         controllers_client = self.client_of(CONTROLLERS, "dray-controllers")
         self.controllers = Controllers(controllers_client, self._clock, root_ca=self.server.authority.pem.decode())
@@ -171,11 +158,8 @@ class LocalCluster:
     async def _start_nodes(self) -> None:
         pools = self._options.model.make_cluster_pools(len(self._options.node_names))
         for driver, cluster_pools in pools.items():
-            model = SimulatedDriver(DriverModel(driver), "", self._options.data_dir / "pools", cluster_pools)
-            controller = PoolController(
-                model, self.client_of(driver_identity(driver), f"dra-controller-{driver}"), clock=self._clock
-            )
-            self._run(f"pools of {driver}", controller.run())
+            client = self.client_of(driver_identity(driver), f"dra-controller-{driver}")
+            self._run(f"pools of {driver}", simulated_controller(driver, cluster_pools, client, self._clock).run())
         for index, name in enumerate(self._options.node_names):
             self.nodes[name] = self._make_node(index, name)
         for node in self.nodes.values():
@@ -200,10 +184,7 @@ class LocalCluster:
             wipe_delay=options.wipe_delay,
             call_timeout=options.call_timeout,
         )
-        pools = options.model.make_cluster_pools(len(options.node_names))
-        drivers: dict[str, Callable[[], Driver]] = {
-            model.name: _simulated(model, name, root, pools.get(model.name, ())) for model in kind.drivers
-        }
+        drivers = simulated_drivers(options.model, index, len(options.node_names), name, root)
         drivers |= {driver: _other(make, driver, name, root) for driver, make in options.drivers.items()}
         return LocalNode(
             LocalNodeOptions(agent, options.runtime, options.images, drivers),
@@ -212,10 +193,6 @@ class LocalCluster:
             self._clock,
             self._fail,
         )
-
-
-def _simulated(model: DriverModel, node: str, root: Path, pools: Any) -> Callable[[], Driver]:
-    return lambda: SimulatedDriver(model, node, root / "devices" / model.name, pools)
 
 
 def _other(make: MakeDriver, driver: str, node: str, root: Path) -> Callable[[], Driver]:

@@ -88,10 +88,11 @@ class LocalNode:
             await runner.wait_registered()
             await runner.wait_published()
 
-    async def stop(self) -> None:
+    async def stop(self, *, keep_containers: bool = False) -> None:
         """Ends drivers and agent, then the containers, whose end stays on record."""
         await asyncio.gather(*(self._end(key) for key in list(self._tasks)))
-        await end_all_containers(self._options.agent.pods)
+        if not keep_containers:
+            await end_all_containers(self._options.agent.pods)
 
     # Parts
 

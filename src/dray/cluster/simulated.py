@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import re
 import shutil
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -23,9 +23,12 @@ from msgspec.structs import replace
 from dray.api.cdi import ContainerEdits, Mount
 from dray.api.codec import to_json
 from dray.api.devices import Device, DeviceTaint
-from dray.cluster.models import DriverModel
+from dray.cluster.models import DriverModel, Model
 from dray.driver.base import AllocatedDevice, ClaimRef, DeviceConfig, DeviceHealth, Driver, Prepared
+from dray.driver.controller import PoolController
 from dray.driver.pools import Pool
+from dray.runtime.client import Client
+from dray.runtime.clock import Clock
 
 UNHEALTHY = "dray.dev/unhealthy"
 
@@ -124,6 +127,24 @@ class SimulatedDriver(Driver):
 
     async def unprepare(self, claim: ClaimRef) -> None:
         shutil.rmtree(self._state / claim.uid, ignore_errors=True)
+
+
+def simulated_drivers(
+    model: Model, index: int, nodes: int, node_name: str, root: Path
+) -> dict[str, Callable[[], Driver]]:
+    """How to make the drivers of the model's node with this index, one of so many nodes."""
+    pools = model.make_cluster_pools(nodes)
+
+    def make(driver: DriverModel) -> Callable[[], Driver]:
+        state = root / "devices" / driver.name
+        return lambda: SimulatedDriver(driver, node_name, state, pools.get(driver.name, ()))
+
+    return {driver.name: make(driver) for driver in model.make_node(index).drivers}
+
+
+def simulated_controller(driver: str, pools: Iterable[Pool], client: Client, clock: Clock) -> PoolController:
+    """Publishes the model's network-attached devices of one driver."""
+    return PoolController(SimulatedDriver(DriverModel(driver), "", Path(), pools), client, clock=clock)
 
 
 def _variable(request: str) -> str:

@@ -66,6 +66,15 @@ class HttpClient:
         """Any path of the server that answers with JSON, such as discovery."""
         return _read(await self._pool.call("GET", path))
 
+    @asynccontextmanager
+    async def stream_raw(self, path: str) -> AsyncIterator[AsyncIterator[bytes]]:
+        """Any path whose answer comes in pieces, such as a log that is followed."""
+        connection = await self._pool.open_stream(path)
+        try:
+            yield connection.pieces()
+        finally:
+            self._pool.close_stream(connection)
+
     async def get(self, resource: Resource, name: str, namespace: str = "") -> Json:
         return await self.get_raw(_path(resource, namespace, name))
 

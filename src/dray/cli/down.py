@@ -1,0 +1,69 @@
+"""`dray down`: stops what `dray up` started."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dray.cli.up import DataDirOption
+from dray.cluster.datadir import DEFAULT, UpRecord, read_record, remove_record
+from dray.node.leftovers import end_all_containers
+
+STOP_SECONDS = 60.0
+LOOK_INTERVAL = 0.1
+
+
+def run(
+    data_dir: DataDirOption = DEFAULT,
+    purge: Annotated[bool, typer.Option("--purge", help="Remove the cluster's state too.")] = False,
+) -> None:
+    """Stop the cluster, with all its containers. Its state is kept for the next `dray up` unless purged.
+
+    Exit status: 0 also if nothing ran, 1 if it doesn't stop.
+    """
+    data_dir = data_dir.expanduser().absolute()
+    record = read_record(data_dir)
+    if record is not None and record.is_alive:
+        _stop(record)
+        typer.echo(f"Stopped the cluster at {record.address}.")
+    else:
+        typer.echo(f"No cluster runs in {data_dir}.")
+    _end_leftovers(data_dir)
+    remove_record(data_dir)
+    if purge and data_dir.exists():
+        _check_purgeable(data_dir)
+        shutil.rmtree(data_dir)
+        typer.echo(f"Removed {data_dir}.")
+
+
+def _stop(record: UpRecord) -> None:
+    os.kill(record.pid, signal.SIGTERM)
+    end = time.monotonic() + STOP_SECONDS
+    while record.is_alive:
+        if time.monotonic() > end:
+            typer.echo(f"process {record.pid} did not stop within {STOP_SECONDS:g}s; kill it by hand", err=True)
+            raise typer.Exit(1)
+        time.sleep(LOOK_INTERVAL)
+
+
+def _end_leftovers(data_dir: Path) -> None:
+    """A cluster that was killed leaves its containers running."""
+
+    async def end() -> None:
+        await asyncio.gather(*(end_all_containers(node / "pods") for node in (data_dir / "nodes").glob("*")))
+
+    asyncio.run(end())
+
+
+def _check_purgeable(data_dir: Path) -> None:
+    """`--data-dir` may name anything; only what looks like a cluster's directory is removed."""
+    if not (data_dir / "pki").is_dir():
+        typer.echo(f"{data_dir} doesn't look like a cluster's directory; it is left alone", err=True)
+        raise typer.Exit(1)

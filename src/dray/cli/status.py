@@ -1,0 +1,47 @@
+"""`dray status`: nodes, devices, claims, and what waits for what."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from dray.cli.pictures import describe_briefly, draw_summary
+from dray.cli.sessions import ContextOption, KubeconfigOption, Session, run_in_cluster
+from dray.cluster.datadir import DEFAULT, read_record
+from dray.cluster.observing import read_summary
+
+DataDirOption = Annotated[Path | None, typer.Option(help="Directory of a cluster of `dray up`, if not ~/.dray.")]
+
+
+def run(
+    data_dir: DataDirOption = None,
+    show_all: Annotated[bool, typer.Option("--all", "-a", help="Show all rows, however many there are.")] = False,
+    kubeconfig: KubeconfigOption = None,
+    context: ContextOption = "",
+) -> None:
+    """Show the devices of every node as a map, the claims, and why pods wait.
+
+    Without options: the cluster that `dray up` runs, or else the one of your kubeconfig.
+
+    Exit status: 0, or 1 if the cluster can't be reached.
+    """
+    kubeconfig = kubeconfig or find_kubeconfig(data_dir)
+
+    async def work(session: Session) -> None:
+        summary = await read_summary(session.client)
+        console = Console(highlight=False)
+        console.print(f"[bold]{session.client.access.server}[/]  {describe_briefly(summary)}\n")
+        console.print(draw_summary(summary, show_all=show_all))
+
+    run_in_cluster(work, kubeconfig, context)
+
+
+def find_kubeconfig(data_dir: Path | None) -> Path | None:
+    """Of the cluster in the directory; without one, of a cluster that runs in the usual place."""
+    if data_dir is not None:
+        return data_dir.expanduser() / "admin.kubeconfig"
+    record = read_record(DEFAULT)
+    return Path(record.kubeconfig) if record is not None and record.is_alive else None
