@@ -109,9 +109,8 @@ class Scenario:
 
 
 def main(names: list[str]) -> None:
-    print(
-        f"{'scenario':28} {'Go ms':>10} {'(min)':>10} {'cold ms':>9} {'warm ms':>9} {'remembered':>10} {'Go/warm':>9}"
-    )
+    columns = ("Go ms", "(min)", "cold ms", "warm ms", "remembered", "Go/warm")
+    print(f"{'scenario':28} " + " ".join(f"{column:>10}" for column in columns))
     for path in iter_files([default_data() / "allocator" / "bench"]):
         if names and not any(name in path.name for name in names):
             continue
@@ -119,9 +118,8 @@ def main(names: list[str]) -> None:
         recorded = scenario.raw["upstream"]["selected"]
         go, fastest = recorded["ns"] / 1e6, recorded["ns_min"] / 1e6
         cold, warm, remembered = scenario.cold(), scenario.warm(), scenario.remembered()
-        print(
-            f"{scenario.name:28} {go:10.3f} {fastest:10.3f} {cold:9.3f} {warm:9.4f} {remembered:10.4f} {go / warm:9.1f}"
-        )
+        times = (go, fastest, cold, warm, remembered, go / warm)
+        print(f"{scenario.name:28} " + " ".join(f"{each:10.4f}" for each in times))
         if len(scenario.nodes) > 1:
             print(f"{'':28} which of {len(scenario.nodes)} nodes fit, warm: {scenario.which_fit():.3f} ms")
 

@@ -52,6 +52,7 @@ class Reach(NamedTuple):
 class _Entry(NamedTuple):
     arrival: int
     slice: ResourceSlice
+    pool: PoolID
 
 
 class Inventory:
@@ -105,10 +106,10 @@ class Inventory:
         old = self._slices.get(key)
         if old is None:
             self._arrivals += 1
-            return self._link(key, _Entry(self._arrivals, slice_))
+            return self._link(key, _Entry(self._arrivals, slice_, slice_.spec.pool_id))
         if old.slice.spec == slice_.spec:
             return NO_NODE
-        return _union(self._unlink(key, old), self._link(key, _Entry(old.arrival, slice_)))
+        return _union(self._unlink(key, old), self._link(key, _Entry(old.arrival, slice_, slice_.spec.pool_id)))
 
     def remove_slice(self, key: Hashable) -> Touched:
         old = self._slices.get(key)
@@ -125,7 +126,7 @@ class Inventory:
     def _link(self, key: Hashable, entry: _Entry) -> Touched:
         spec = entry.slice.spec
         self._slices[key] = entry
-        self._pools[spec.pool_id] = _inserted(self._pools.get(spec.pool_id) or (), entry)
+        self._pools[entry.pool] = _inserted(self._pools.get(entry.pool) or (), entry)
         if spec.node_name:
             self._local[spec.node_name] = _inserted(self._local.get(spec.node_name) or (), entry)
         else:
@@ -136,9 +137,9 @@ class Inventory:
         spec = entry.slice.spec
         touched = self._touch(entry)
         self._slices.discard(key)
-        _shrink(self._pools, spec.pool_id, entry)
-        if spec.pool_id not in self._pools:
-            self._built.pop(spec.pool_id, None)
+        _shrink(self._pools, entry.pool, entry)
+        if entry.pool not in self._pools:
+            self._built.pop(entry.pool, None)
         if spec.node_name:
             _shrink(self._local, spec.node_name, entry)
         else:
@@ -148,7 +149,7 @@ class Inventory:
     def _touch(self, entry: _Entry) -> Touched:
         """The nodes that may see this slice or one of the same pool."""
         names: set[str] = set()
-        for other in self._pools.get(entry.slice.spec.pool_id) or ():
+        for other in self._pools.get(entry.pool) or ():
             if not other.slice.spec.node_name:
                 self._selection = None
                 self._reach.clear()
@@ -177,9 +178,9 @@ class Inventory:
         try:
             for entry in self._local.get(node.name) or ():
                 if is_relevant(entry.slice, node, self._gates) and is_readable(entry.slice, self._gates):
-                    by_pool.setdefault(entry.slice.spec.pool_id, []).append(entry)
+                    by_pool.setdefault(entry.pool, []).append(entry)
             for entry in self._selection.for_node(node):
-                by_pool.setdefault(entry.slice.spec.pool_id, []).append(entry)
+                by_pool.setdefault(entry.pool, []).append(entry)
         except NodeSelectionFailed as error:
             return Reach(node, (), error)
         found = (self._pool(id, entries) for id, entries in by_pool.items())

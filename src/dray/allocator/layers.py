@@ -41,6 +41,8 @@ class Layered(Generic[K, V]):
 
     def get(self, key: K) -> V | None:
         found = self._own.get(key)
+        if not self._frozen:
+            return found  # type: ignore[return-value]  # only what a frozen layer has can be marked as gone
         if found is None:
             for layer in self._frozen:
                 found = layer.get(key)

@@ -134,8 +134,7 @@ def _checked(
     reason = (
         _duplicate_device(with_devices)
         or _duplicate_counter_set(counter_sets)
-        or _unknown_counter(counter_sets, in_order)
-        or _unknown_counter(counter_sets, elsewhere)
+        or _unknown_counter(counter_sets, (*in_order, *elsewhere))
     )
     if reason:
         return Pool(pool_id, "invalid", reason=reason, home=home)
@@ -152,13 +151,10 @@ def _name(slice_: ResourceSlice) -> str:
 
 
 def _duplicate_device(slices: Sequence[ResourceSlice]) -> str:
-    seen: set[str] = set()
-    for slice_ in slices:
-        for device in slice_.spec.devices:
-            if device.name in seen:
-                return f"duplicate device name {device.name}"
-            seen.add(device.name)
-    return ""
+    names = [device.name for slice_ in slices for device in slice_.spec.devices]
+    if len(set(names)) == len(names):
+        return ""
+    return f"duplicate device name {next(name for place, name in enumerate(names) if name in names[:place])}"
 
 
 def _duplicate_counter_set(counter_sets: Sequence[CounterSet]) -> str:
@@ -173,8 +169,8 @@ def _duplicate_counter_set(counter_sets: Sequence[CounterSet]) -> str:
 def _unknown_counter(counter_sets: Sequence[CounterSet], slices: Iterable[ResourceSlice]) -> str:
     known = {counter_set.name: counter_set.counters for counter_set in counter_sets}
     for slice_ in slices:
-        for device in slice_.spec.devices:
-            for consumption in device.consumes_counters:
+        for consumes in [device.consumes_counters for device in slice_.spec.devices if device.consumes_counters]:
+            for consumption in consumes:
                 counters = known.get(consumption.counter_set)
                 if counters is None:
                     return f"counter set {consumption.counter_set} not found"

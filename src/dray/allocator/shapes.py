@@ -157,14 +157,20 @@ def _seen(driver: str, device: Device, names: tuple[str, ...] | None) -> Hashabl
         driver,
         frozenset(attributes.items()) if names is None else tuple(map(attributes.get, names)),
         frozenset(device.capacity.items()) if device.capacity else None,
-        all(map(_is_readable, attributes.values())),
+        _is_readable(device),
     )
 
 
-def _is_readable(attribute: DeviceAttribute) -> bool:
+def _is_readable(device: Device) -> bool:
     """An attribute that has no value, or no valid one, spoils its device for every expression, read or not."""
-    if attribute.string_value is not None or attribute.int_value is not None or attribute.bool_value is not None:
-        return True
+    for each in device.attributes.values():
+        if each.string_value is None and each.int_value is None and each.bool_value is None and not _has_value(each):
+            return False
+    return True
+
+
+def _has_value(attribute: DeviceAttribute) -> bool:
+    """For an attribute that is a version or a list, if anything."""
     versions = (attribute.version_value,) if attribute.version_value is not None else attribute.version_values
     if versions is not None:
         return all(map(_is_version, versions))

@@ -109,17 +109,17 @@ class Usage:
 
     def load(self, state: AllocatedState) -> None:
         """Add what a whole state says is in use."""
-        pools: dict[PoolID, tuple[dict[str, int], dict[str, int], dict[str, Consumed]]] = {}
-        for device in state.devices:
-            pools.setdefault(PoolID(*device[:2]), ({}, {}, {}))[0][device.device] = 1
-        for share in state.shares:
-            shares = pools.setdefault(PoolID(*share[:2]), ({}, {}, {}))[1]
-            shares[share.device] = shares.get(share.device, 0) + 1
-        for device, consumed in state.capacity.items():
-            nano = {name: quantity.nano for name, quantity in consumed.items()}
-            pools.setdefault(PoolID(*device[:2]), ({}, {}, {}))[2][device.device] = nano
-        for id, parts in pools.items():
-            self._pools[id] = PoolUse(*parts)
+        pools: dict[tuple[str, str], tuple[dict[str, int], dict[str, int], dict[str, Consumed]]] = {}
+        for driver, pool, name in state.devices:
+            pools.setdefault((driver, pool), ({}, {}, {}))[0][name] = 1
+        for driver, pool, name, _ in state.shares:
+            shares = pools.setdefault((driver, pool), ({}, {}, {}))[1]
+            shares[name] = shares.get(name, 0) + 1
+        for (driver, pool, name), consumed in state.capacity.items():
+            nano = {capacity: quantity.nano for capacity, quantity in consumed.items()}
+            pools.setdefault((driver, pool), ({}, {}, {}))[2][name] = nano
+        for key, parts in pools.items():
+            self._pools[PoolID(*key)] = PoolUse(*parts)
 
     def _change(self, allocation: AllocationResult | None, sign: int) -> set[PoolID]:
         by_pool: dict[PoolID, list[DeviceRequestAllocationResult]] = {}
