@@ -100,6 +100,21 @@ async def test_a_claim_made_before_a_crash_is_used_after_it(world: World) -> Non
     assert await claim_names(world, "p") == ["p-gpu-abcde"]
 
 
+async def test_of_two_claims_that_were_made_for_one_entry_the_noted_one_stays(world: World) -> None:
+    pod = await world.create(make_template("t"), make_pod("p", template="t"))
+    for name in ("p-gpu-aaaaa", "p-gpu-bbbbb"):
+        claim = make_claim(name)
+        annotations = {"resource.kubernetes.io/pod-claim-name": "gpu"}
+        claim["metadata"] |= {"ownerReferences": [owner_of(pod)], "annotations": annotations}
+        await world.create(claim)
+    status = {"resourceClaimStatuses": [{"name": "gpu", "resourceClaimName": "p-gpu-bbbbb"}]}
+    await world.client.patch(PODS, "p", {"status": status}, "default", subresource="status")
+    async with at_work(world):
+        pass
+    assert await claim_names(world, "p") == ["p-gpu-bbbbb"]
+    assert await world.names(RESOURCE_CLAIMS) == ["p-gpu-bbbbb"]
+
+
 async def test_a_restart_makes_nothing_new(world: World) -> None:
     async with at_work(world):
         await world.create(make_template("t"), make_pod("p", template="t"))

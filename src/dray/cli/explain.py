@@ -6,18 +6,23 @@ import json
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from enum import IntEnum, StrEnum
+from functools import partial
 from typing import Annotated, Any, Final
 
 import typer
 
 from dray.allocator.explain import explain
 from dray.allocator.explain_text import format_explanation, summary_line
+from dray.allocator.reasons import Explanation
 from dray.api.devices import PoolID
+from dray.api.features import FeatureGates
 from dray.api.meta import ObjectKey
 from dray.cel.suggestions import DeviceField
 from dray.cli.clusters import ClaimSet, Cluster, read_cluster
 from dray.cli.exits import DOES_NOT_FIT, UNUSABLE
+from dray.cli.explain_live import LiveCluster, explain_claim, explain_pod
 from dray.cli.gates import read_gates
+from dray.cli.sessions import ContextOption, KubeconfigOption, NamespaceOption, Session, run_in_cluster
 
 
 class Output(StrEnum):
@@ -29,9 +34,16 @@ class Output(StrEnum):
 def run(
     name: Annotated[str, typer.Argument(help="claim/NAME or pod/NAME, with a namespace as claim/NAMESPACE/NAME.")],
     file: Annotated[
-        list[str],
-        typer.Option("--file", "-f", help="File, directory, or - for standard input. May be repeated."),
-    ],
+        list[str] | None,
+        typer.Option(
+            "--file",
+            "-f",
+            help="File, directory, or - for standard input, instead of a live cluster. May be repeated.",
+        ),
+    ] = None,
+    namespace: NamespaceOption = "",
+    kubeconfig: KubeconfigOption = None,
+    context: ContextOption = "",
     node: Annotated[list[str] | None, typer.Option(help="Look at this node only. May be repeated.")] = None,
     output: Annotated[Output, typer.Option("--output", "-o", help="Format of the result.")] = Output.TEXT,
     feature_gates: Annotated[
@@ -41,14 +53,30 @@ def run(
     """Explain why a pending claim, or the claims of a pod, fit on no node, and what would make them fit.
 
     Devices are counted on their way through class, selectors, taints and use; for constraints, the best that
-    could be had is shown. Only claims with an allocation in the files use devices.
+    could be had is shown. Without files, a live cluster is asked, as its scheduler sees it. In files, only claims
+    with an allocation use devices.
 
-    Exit status: 0 if it fits, 3 if it doesn't, 2 if a file can't be read or there is no such claim.
+    Exit status: 0 if it fits, 3 if it doesn't, 2 if a file can't be read or there is no such claim, 1 if the cluster
+    can't be asked.
     """
+    if file is None:
+        run_in_cluster(
+            partial(_explain_live, name=name, gates=read_gates(feature_gates), output=output),
+            kubeconfig,
+            context,
+            namespace,
+        )
+        return
     cluster = read_cluster(file, read_gates(feature_gates))
     claim_set = find_claim_set(cluster, name)
     candidates = [each.name for each in cluster.nodes if claim_set.admits(each) and (not node or each.name in node)]
     explanation = explain(cluster.make_index(), claim_set.claims, candidates)
+    _print(explanation, output)
+    if not explanation.fits:
+        raise typer.Exit(DOES_NOT_FIT)
+
+
+def _print(explanation: Explanation, output: Output) -> None:
     match output:
         case Output.TEXT:
             typer.echo(format_explanation(explanation))
@@ -56,8 +84,26 @@ def run(
             typer.echo(summary_line(explanation))
         case Output.JSON:
             typer.echo(json.dumps(to_plain(explanation), indent=2, ensure_ascii=False))
-    if not explanation.fits:
+
+
+async def _explain_live(session: Session, *, name: str, gates: FeatureGates, output: Output) -> None:
+    kind, key = _read_name(name, session.namespace)
+    cluster = await LiveCluster.read(session.client, gates)
+    said, explanation = explain_pod(cluster, key) if kind == "pod" else explain_claim(cluster, key)
+    if explanation is None or output is Output.TEXT:
+        typer.echo(said)
+    if explanation is not None:
+        _print(explanation, output)
         raise typer.Exit(DOES_NOT_FIT)
+
+
+def _read_name(name: str, namespace: str) -> tuple[str, ObjectKey]:
+    kind, slash, rest = name.partition("/")
+    kind, rest = (_KINDS.get(kind, ""), rest) if slash else ("claim", name)
+    if not kind:
+        raise _refusal(f"{name}: expected claim/NAME or pod/NAME")
+    given, slash, short = rest.partition("/")
+    return kind, ObjectKey(given, short) if slash else ObjectKey(namespace, rest)
 
 
 def find_claim_set(cluster: Cluster, name: str) -> ClaimSet:

@@ -5,7 +5,8 @@ a *claim* key removes reservations of pods that are gone or done, then the alloc
 generated claims that will not be used again.
 
 Claims are made before their name is in the pod's status. A controller that is killed in between finds the claim
-again by its owner and its annotation and uses it, so a pod never gets two claims for one entry.
+again by its owner and its annotation and uses it. A name that is in the status stays there; if, after an answer that
+got lost, a second claim was made, it is deleted.
 """
 
 from __future__ import annotations
@@ -149,14 +150,19 @@ class ClaimController:
                 await self._write_status(claim, [*claim.status.reserved_for, user], deallocate=False)
 
     async def _ensure_claim(self, pod: Pod, entry: PodResourceClaim) -> str:
-        for claim in self._claims.by_index("owner", pod.metadata.uid):
-            if claim.metadata.annotations.get(POD_CLAIM_NAME_ANNOTATION) == entry.name:
-                return claim.metadata.name
-        if (made := self._made.get((pod.metadata.uid, entry.name))) is not None:
-            return made
-        noted = next((s.resource_claim_name for s in pod.status.resource_claim_statuses if s.name == entry.name), None)
-        if noted and (existing := await self._find_noted(pod, noted)):
-            return existing
+        """The claim of the entry: the one that the status names, else one that was made before, else a new one."""
+        made = {
+            claim.metadata.name: claim.metadata.creation_timestamp or ""
+            for claim in self._claims.by_index("owner", pod.metadata.uid)
+            if claim.metadata.annotations.get(POD_CLAIM_NAME_ANNOTATION) == entry.name
+        }
+        noted = _noted_name(pod, entry.name)
+        if noted and (noted in made or await self._find_noted(pod, noted)):
+            return noted
+        if made:  # several if the answer to the creation of one got lost
+            return min(made, key=lambda name: (made[name], name))
+        if (unseen := self._made.get((pod.metadata.uid, entry.name))) is not None:
+            return unseen
         template_name = entry.resource_claim_template_name
         assert template_name is not None
         template = self._templates.get(ObjectKey(pod.metadata.namespace, template_name))
@@ -173,16 +179,16 @@ class ClaimController:
         self._made[pod.metadata.uid, entry.name] = name
         return name
 
-    async def _find_noted(self, pod: Pod, name: str) -> str | None:
-        """The claim that the status names, read from the server: our copy may not have it yet."""
+    async def _find_noted(self, pod: Pod, name: str) -> bool:
+        """Whether the claim that the status names exists, by the server: our copy may not have it yet."""
         try:
             claim = await self._client.get(RESOURCE_CLAIMS, name, pod.metadata.namespace)
         except NotFound:
-            return None
+            return False
         owners = claim["metadata"].get("ownerReferences") or ()
         if not any(owner.get("uid") == pod.metadata.uid and owner.get("controller") for owner in owners):
             raise OwnershipConflict(f'resource claim "{name}" was not created for this pod: it is owned by another')
-        return name
+        return True
 
     async def _note_names(self, pod: Pod, names: dict[str, str | None]) -> None:
         entries = [entry.name for entry in pod.spec.resource_claims if entry.name in names]
@@ -192,7 +198,9 @@ class ClaimController:
             if names[entry] is not None:
                 status["resourceClaimName"] = names[entry]
             statuses.append(status)
-        patch: Json = {"metadata": {"uid": pod.metadata.uid}, "status": {"resourceClaimStatuses": statuses}}
+        # Only if the pod is as we know it: a name that is noted already must not be replaced by another.
+        metadata: Json = {"uid": pod.metadata.uid, "resourceVersion": pod.metadata.resource_version}
+        patch: Json = {"metadata": metadata, "status": {"resourceClaimStatuses": statuses}}
         await self._client.patch(
             PODS,
             pod.metadata.name,
@@ -219,7 +227,7 @@ class ClaimController:
             claim = await self._write_status(claim, valid, deallocate=deallocate)
         if deallocate and claim.status.allocation is None:
             await self._remove_finalizer(claim)
-        if not valid and not is_deleted and self._owner_is_done(claim):
+        if not valid and not is_deleted and (self._owner_is_done(claim) or self._is_surplus(claim)):
             await self._delete(claim)
 
     async def _still_uses(self, claim: ResourceClaim, user: ResourceClaimConsumerReference) -> bool:
@@ -265,6 +273,18 @@ class ClaimController:
                 return pod is not None and (pod.metadata.uid != owner.uid or is_terminal(pod) or _will_never_run(pod))
         return False
 
+    def _is_surplus(self, claim: ResourceClaim) -> bool:
+        """Whether it was made for a pod that uses another one: the answer to its creation got lost."""
+        entry = claim.metadata.annotations.get(POD_CLAIM_NAME_ANNOTATION)
+        owner = next((owner for owner in claim.metadata.owner_references if owner.controller), None)
+        if entry is None or owner is None or owner.kind != "Pod":
+            return False
+        pod = self._pods.get(ObjectKey(claim.metadata.namespace, owner.name))
+        if pod is None or pod.metadata.uid != owner.uid:
+            return False
+        noted = _noted_name(pod, entry)
+        return noted is not None and noted != claim.metadata.name
+
     async def _delete(self, claim: ResourceClaim) -> None:
         with suppress(NotFound):
             await self._client.delete(
@@ -307,6 +327,10 @@ def _claim_names(pod: Pod) -> list[str]:
     if (extended := pod.status.extended_resource_claim_status) is not None:
         names.append(extended.resource_claim_name)
     return [name for name in names if name]
+
+
+def _noted_name(pod: Pod, entry: str) -> str | None:
+    return next((s.resource_claim_name for s in pod.status.resource_claim_statuses if s.name == entry), None)
 
 
 def _reference(pod: Pod) -> ObjectReference:
