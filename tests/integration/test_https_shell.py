@@ -26,7 +26,7 @@ from dray.apiserver.overload import RequestLimits
 from dray.apiserver.requests import ApiRequest
 from dray.apiserver.responses import ApiResponse
 from dray.apiserver.service_accounts import TokenIssuer
-from dray.apiserver.serving import HttpsServer
+from dray.apiserver.serving import CannotListen, HttpsServer
 from dray.apiserver.tokens import ADMIN_USER, MASTERS, TokenFile
 from dray.store.memory import MemoryStore
 
@@ -317,6 +317,23 @@ async def test_dawdling_over_the_body_is_504(make_shell: MakeShell) -> None:
     connection = await shell.connect()
     connection.send(shell.request("POST", PODS).replace(b"Content-Length: 0", b"Content-Length: 10"))
     assert (await connection.reply()).status == 504
+
+
+async def test_an_address_that_is_taken_is_reported(shell: Shell) -> None:
+    other = HttpsServer(shell.gateway, server_context(shell.folder, shell.authority))
+    with pytest.raises(CannotListen, match=rf"can't listen on 127.0.0.1 port {shell.port}: Address already in use"):
+        await other.start("127.0.0.1", shell.port)
+
+
+async def test_connections_past_the_limit_are_closed(make_shell: MakeShell) -> None:
+    shell = await make_shell(connections=ConnectionLimits(connections=2))
+    first, _ = await shell.connect(), await shell.connect()
+    assert await (await shell.connect()).is_closed()
+    first.send(shell.request("GET", PODS))
+    assert (await first.reply()).status == 200
+    first.writer.close()
+    await first.writer.wait_closed()
+    assert (await shell.ask("GET", PODS)).status == 200
 
 
 async def test_huge_headers_are_431(shell: Shell) -> None:

@@ -33,8 +33,6 @@ Handler = Callable[[ApiRequest], Awaitable[ApiResponse]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 _WITH_BODY: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
-_PACE_PER_STREAM: Final = 0.0005
-_SLOWEST_PACE: Final = 0.05
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 _log: Final = logging.getLogger("dray.apiserver")
 
@@ -162,12 +160,8 @@ class Gateway:
             async with asyncio.timeout(None) as stream, aclosing(chunks) as source:  # type: ignore[type-var]
                 self._streams.add(stream)
                 watcher = asyncio.create_task(wait_for_disconnect(stream))
-                sent = 0.0
                 async for chunk in source:
                     await send({"type": "http.response.body", "body": chunk, "more_body": True})
-                    previous, sent = sent, loop.time()
-                    if sent - previous < (pace := self._pace()):
-                        await asyncio.sleep(pace)
         except TimeoutError:
             if gone:
                 return
@@ -179,14 +173,6 @@ class Gateway:
             if watcher is not None:
                 watcher.cancel()
         await send({"type": "http.response.body", "body": b"", "more_body": False})
-
-    def _pace(self) -> float:
-        """Seconds between chunks of a busy stream, so that what happens meanwhile goes out together.
-
-        Sending costs the same for one event as for twenty, so the more streams there are, the longer a busy one
-        waits. An idle stream sends at once.
-        """
-        return min(_SLOWEST_PACE, _PACE_PER_STREAM * len(self._streams))
 
     async def _send(self, status: int, headers: list[tuple[bytes, bytes]], body: Any, send: Send) -> None:
         headers.append((b"content-length", b"%d" % len(body)))

@@ -30,6 +30,8 @@ _log.setLevel(logging.ERROR)
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
+    connections: int = 10_000
+    """At a time; more are closed at once."""
     header_seconds: float = 10.0
     """To finish the headers, from the connection's start or the request's first byte."""
     header_bytes: int = 256 << 10
@@ -99,6 +101,9 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(CoalescingTransport(transport, self.loop))
+        if len(self.connections) > self._limits.connections:
+            self.transport.abort()
+            return
         ssl_object = transport.get_extra_info("ssl_object")
         self._certificate = None if ssl_object is None else ssl_object.getpeercert() or None
         self._start_timer()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import ssl
 from collections.abc import Callable
@@ -54,7 +55,8 @@ class HttpsServer:
                 reuse_address=True,
             )
         except OSError as error:
-            raise CannotListen(f"can't listen on {host} port {port}: {error.strerror or error}") from error
+            why = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
+            raise CannotListen(f"can't listen on {host} port {port}: {why}") from error
         bound: int = self._server.sockets[0].getsockname()[1]
         return bound
 

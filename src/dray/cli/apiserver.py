@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import resource
 import signal
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -18,6 +20,8 @@ from dray.cli.gates import read_gates
 from dray.runtime.logs import LogFormat, setup_logs
 from dray.runtime.memory import calm_garbage_collector
 from dray.store.errors import StoreUnusable
+
+MOST_DESCRIPTORS: Final = 65_536
 
 
 def run(
@@ -47,6 +51,7 @@ def run(
     Exit status: 0 after an interrupt, 1 if the server can't start.
     """
     setup_logs(verbose, log_format)
+    _allow_many_connections()
     nodes = tuple(node or ())
     for given in nodes:
         if problems := check_dns_subdomain(given):
@@ -68,6 +73,13 @@ def run(
         raise typer.Exit(1) from None
 
 
+def _allow_many_connections() -> None:
+    """Each connection takes a file descriptor, and the usual limit of 1024 was made for other programs."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MOST_DESCRIPTORS if most == resource.RLIM_INFINITY else min(most, MOST_DESCRIPTORS)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
+
+
 async def _serve(options: ServerOptions, nodes: tuple[str, ...]) -> None:
     interrupted = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -75,6 +87,9 @@ async def _serve(options: ServerOptions, nodes: tuple[str, ...]) -> None:
         loop.add_signal_handler(interrupt, interrupted.set)
     server = await ApiServer.open(options)
     await server.start()
+    # Objects that live long are plain JSON without cycles: looking through all of them often finds nothing.
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
     try:
         kubeconfig = server.write_kubeconfigs(nodes)
         typer.echo(f"Listening on {server.address}")
