@@ -79,7 +79,7 @@ NAMESPACE_STRATEGY: Final = Carried(
     namespaced=False,
     name_rule=label_name,
     has_status=True,
-    returns_deleted=True,
+    shows_deleted=True,
     default=_default_namespace,
     prepare_create=_prepare_namespace,
     prepare_update=_keep_namespace_finalizers,
@@ -169,7 +169,7 @@ SECRET_STRATEGY: Final = Carried(
     "", "Secret", default=_default_secret, check=_check_secret, check_update=_check_secret_update
 )
 
-SERVICE_ACCOUNT_STRATEGY: Final = Carried("", "ServiceAccount", returns_deleted=True)
+SERVICE_ACCOUNT_STRATEGY: Final = Carried("", "ServiceAccount", shows_deleted=True)
 
 
 def _default_quota(quota: Json) -> None:
@@ -187,7 +187,7 @@ def _check_quota(quota: Json, errors: Errors) -> None:
 
 
 RESOURCE_QUOTA_STRATEGY: Final = Carried(
-    "", "ResourceQuota", has_status=True, returns_deleted=True, default=_default_quota, check=_check_quota
+    "", "ResourceQuota", has_status=True, shows_deleted=True, default=_default_quota, check=_check_quota
 )
 
 

@@ -131,7 +131,8 @@ def _mark(registry: Registry, row: Row, obj: Json, options: DeleteOptions) -> Js
     else:
         end = registry.clock.now() + timedelta(seconds=seconds)
         metadata["deletionTimestamp"] = format_time(end)
-        metadata["deletionGracePeriodSeconds"] = seconds
+        if row.kind != "Namespace":
+            metadata["deletionGracePeriodSeconds"] = seconds
         if metadata.get("generation"):
             metadata["generation"] += 1
     marked = {**obj, "metadata": metadata}
@@ -160,7 +161,7 @@ def _finalizers(row: Row, current: list[str], options: DeleteOptions) -> list[st
 def _result(old: Json, marked: Json, gone: bool) -> Json:
     """What the answer shows: an object that went at once looks as it did before."""
     at_once = (
-        gone and "deletionTimestamp" not in old["metadata"] and not marked["metadata"]["deletionGracePeriodSeconds"]
+        gone and "deletionTimestamp" not in old["metadata"] and not marked["metadata"].get("deletionGracePeriodSeconds")
     )
     obj = old if at_once else marked
     return {**obj, "metadata": dict(obj["metadata"])}

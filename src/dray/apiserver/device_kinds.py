@@ -36,9 +36,8 @@ class DeviceStrategy:
     kind: str
     create_on_update: bool = False
 
-    @property
-    def returns_deleted(self) -> bool:
-        return self.kind != "DeviceTaintRule"
+    def returns_deleted(self, version: str) -> bool:
+        return self.kind != "DeviceTaintRule" or version != "v1"
 
     @property
     def has_status(self) -> bool:
@@ -105,7 +104,7 @@ class DeviceStrategy:
         for name in ("spec", "status") if self.has_status else ("spec",):
             part, stored = getattr(new, name), getattr(before, name)
             obj[name] = old.obj[name] if part is stored and name in old.obj else to_json(part)
-        return Verdict(obj, outcome.errors, outcome.warnings, form=new)
+        return Verdict(obj, outcome.errors, outcome.warnings, form=new, called=outcome.kind)
 
     def _context(self, context: WriteContext) -> RequestContext:
         def authorize(access: Access) -> Decision:

@@ -8,7 +8,7 @@ from typing import Final
 
 import dray
 from dray.api.meta import Json
-from dray.apiserver.resources import ALL_VERBS, GROUPS, Row, Subresource, rows_of, versions_of
+from dray.apiserver.resources import GROUPS, Row, Subresource, rows_of, versions_of
 from dray.apiserver.reviews import AUTHENTICATION, AUTHORIZATION, REVIEWS, ReviewKind
 
 KUBERNETES_MINOR: Final = "37"
@@ -98,7 +98,7 @@ def _resources(row: Row) -> list[Json]:
         "singularName": row.singular,
         "namespaced": row.namespaced,
         "kind": row.kind,
-        "verbs": list(ALL_VERBS),
+        "verbs": list(row.verbs),
     }
     if row.short_names:
         main["shortNames"] = list(row.short_names)
@@ -155,7 +155,7 @@ def _aggregated_resources(group: str, version: str) -> list[Json]:
 
 def _aggregated_row(row: Row, version: str) -> Json:
     kind = {"group": row.group, "version": version, "kind": row.kind}
-    entry = _aggregated_entry("resource", row.plural, kind, list(ALL_VERBS))
+    entry = _aggregated_entry("resource", row.plural, kind, list(row.verbs))
     entry |= {"scope": "Namespaced" if row.namespaced else "Cluster", "singularResource": row.singular}
     if row.short_names:
         entry["shortNames"] = list(row.short_names)

@@ -11,6 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from dray.api.errors import BadRequest, StatusError
+from dray.api.fieldselectors import FieldRequirement, FieldSelector
 from dray.api.meta import Json
 from dray.apiserver import refusals
 from dray.apiserver.authorization import AccessControl
@@ -98,18 +99,25 @@ class Api:
         if row.kind == "Namespace" and not row.namespaced:
             target = Target(row, info.version, "", name, info.subresource)
         caller = Caller(request.user, _agent(request))
+        deprecation = row.deprecation(info.version)
         try:
             with refusals.store_errors():
                 response = await self._serve(request, target, caller)
         except RecursionError as error:
             raise BadRequest("the request body is nested too deeply") from error
-        return _with_warnings(response, [row.deprecation(info.version)])
+        except StatusError as error:
+            if deprecation:
+                error.headers["Warning"] = _warning(deprecation)
+            raise
+        return _with_warnings(response, [deprecation])
 
     async def _serve(self, request: ApiRequest, target: Target, caller: Caller) -> ApiResponse:
         verb = request.info.verb
         if verb in ("update", "patch") and not target.name:
             raise refusals.method_not_allowed()
-        if verb == "deletecollection" and target.row.namespaced and not target.namespace:
+        if verb == "deletecollection" and (
+            verb not in target.row.verbs or (target.row.namespaced and not target.namespace)
+        ):
             raise refusals.method_not_allowed()
         if target.subresource:
             part = target.row.subresource(target.subresource)
@@ -120,6 +128,7 @@ class Api:
             case "get" if target.subresource == "log":
                 return await serve_log(self.registry, target, request.query, self.logs)
             case "get":
+                self._check_revision(request)
                 record = await self.registry.get(target)
                 return self._answer(request, 200, render_object(record, target, *self._form(request)))
             case "list":
@@ -140,6 +149,13 @@ class Api:
                 return await self._delete_collection(request, target, caller)
             case _:
                 raise refusals.method_not_allowed()
+
+    def _check_revision(self, request: ApiRequest) -> None:
+        """We always show the latest, which is no answer to who knows of a later one."""
+        text = request.query.text("resourceVersion")
+        current = self.registry.store.current_revision
+        if text and parse_revision(text) > current:
+            raise refusals.too_large_revision(int(text), current)
 
     async def _create(self, request: ApiRequest, target: Target, caller: Caller) -> ApiResponse:
         if bool(target.name) != bool(target.subresource) or (target.row.namespaced and not target.namespace):
@@ -196,7 +212,7 @@ class Api:
         wanted = read_accept(request.header("accept"))
         deleted = await delete_object(self.registry, target, options, caller)
         status = 202 if not deleted.gone and options.orphan_dependents is False else 200
-        if deleted.gone and not target.row.strategy.returns_deleted:
+        if deleted.gone and not target.row.strategy.returns_deleted(target.version):
             body = encode_json(_deleted_status(target, deleted))
         else:
             body = render_object(deleted.record, target, wanted, self.registry.clock.now(), "")
@@ -213,6 +229,9 @@ class Api:
         options = read_list_options(request.query, target.row, target.version, watch=True)
         if options.resource_version:
             parse_revision(options.resource_version)
+        if request.info.name and not options.fields.requirements:  # the old form: /watch/.../NAME
+            only = FieldRequirement("metadata.name", request.info.name)
+            options = replace(options, fields=FieldSelector((only,)))
         form = self._form(request)
 
         async def stream() -> AsyncIterator[bytes]:
@@ -339,11 +358,11 @@ def _with_warnings(response: ApiResponse, warnings: Sequence[str]) -> ApiRespons
     texts = [text for text in warnings if text]
     if not texts:
         return response
-    headers = tuple(("Warning", f"299 - {_quoted(text)}") for text in dict.fromkeys(texts))
+    headers = tuple(("Warning", _warning(text)) for text in dict.fromkeys(texts))
     return replace(response, headers=(*response.headers, *headers))
 
 
-def _quoted(text: str) -> str:
+def _warning(text: str) -> str:
     plain = "".join(char if char.isprintable() else " " for char in text)
     escaped = plain.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
+    return f'299 - "{escaped}"'

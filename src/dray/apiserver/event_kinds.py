@@ -61,7 +61,6 @@ def rename_fields(event: Json, names: dict[str, str], api_version: str) -> Json:
 class NewEventStrategy:
     """The events.k8s.io view: decodes into, and encodes from, the stored core form."""
 
-    returns_deleted: bool = False
     create_on_update: bool = True
     has_status: bool = False
 
@@ -81,6 +80,9 @@ class NewEventStrategy:
         event.setdefault("metadata", {})
         _default_event(event)
         return event
+
+    def returns_deleted(self, version: str) -> bool:
+        return False
 
     def encode(self, obj: Json, version: str) -> Json:
         event = rename_fields(obj, _NEW_NAMES, f"{EVENTS_GROUP}/{version}")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import functools
 from typing import Any, Final, assert_never
 
 from dray.api.meta import Json
@@ -16,7 +17,7 @@ from dray.api.times import InvalidTime, canonical_time, format_micro_time, parse
 from dray.apiserver.schemas import Anything, ListOf, MapOf, Node, Scalar, Struct
 
 _RANGES: Final = {"int32": 1 << 31, "int64": 1 << 63}
-_ALWAYS_WRITTEN: Final = {
+_NULL_TIMES: Final = {
     "PodCondition": ("lastProbeTime", "lastTransitionTime"),
     "NodeCondition": ("lastHeartbeatTime", "lastTransitionTime"),
     "NamespaceCondition": ("lastTransitionTime",),
@@ -62,9 +63,27 @@ def _fit_struct(value: Json, schema: Struct, path: str, unknown: list[str], fitt
         fit = _fit(member, field.type, place, schema.short_name, unknown)
         if fit or field.required or not isinstance(fit, dict | list) or isinstance(field.type, Struct | Anything):
             result[name] = fit
-    for name in _ALWAYS_WRITTEN.get(schema.short_name, ()):
-        result.setdefault(name, None)
+    for name, zero in _always_written(schema):
+        if name not in result:
+            result[name] = _fresh(zero)
     return result
+
+
+def _fresh(zero: Any) -> Any:
+    """Defaults are filled in there, so nobody may share it."""
+    return {name: _fresh(inner) for name, inner in zero.items()} if isinstance(zero, dict) else zero
+
+
+@functools.cache
+def _always_written(schema: Struct) -> tuple[tuple[str, Any], ...]:
+    """Fields that Kubernetes writes even if they are absent, with what it writes: structs, and required scalars."""
+    written: list[tuple[str, Any]] = [(name, None) for name in _NULL_TIMES.get(schema.short_name, ())]
+    for name, field in schema.fields.items():
+        if isinstance(field.type, Struct) and field.default == {}:
+            written.append((name, dict(_always_written(field.type))))
+        elif field.required and isinstance(field.type, Scalar) and field.default is not None:
+            written.append((name, field.default))
+    return tuple(written)
 
 
 def _fit(value: Any, schema: Node, path: str, owner: str, unknown: list[str]) -> Any:

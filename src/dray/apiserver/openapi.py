@@ -182,6 +182,8 @@ def _row_paths(row: Row, version: str) -> Json:
 def _path_item(row: Row, kind: tuple[str, str, str], verbs: tuple[str, ...], parameters: list[Json]) -> Json:
     item: Json = {"parameters": parameters} if parameters else {}
     for verb in verbs:
+        if verb not in row.verbs:
+            continue
         item[_METHODS[verb]] = _operation(verb, kind, kind, row.kind)
     return item
 

@@ -79,9 +79,6 @@ def _propose(
 ) -> Proposal:
     _check_type(target, patched)
     metadata = patched.get("metadata") or {}
-    if metadata.get("name") != target.name:
-        sent = metadata.get("name") or ""
-        raise BadRequest(f"the name of the object ({sent}) does not match the name on the URL ({target.name})")
     decoded = registry.decode(target, patched, registry.now(), options, warnings, Live(old, live))
     if metadata.get("resourceVersion") == str(old.revision):
         # Not the patch but the live object brought it, so it is no condition.

@@ -120,7 +120,7 @@ POD_STRATEGY: Final = Carried(
     "Pod",
     has_status=True,
     counts_generations=True,
-    returns_deleted=True,
+    shows_deleted=True,
     default=default_pod,
     prepare_create=_prepare_create,
     prepare_status=_prepare_status,
@@ -155,10 +155,6 @@ def bind_pod(pod: Json, binding: Json, now: str) -> Json:
     details = {"name": name, "kind": "pods/binding"}
     start = f'Operation cannot be fulfilled on pods/binding "{name}": '
     spec, metadata = pod["spec"], pod["metadata"]
-    wanted_uid = binding.get("metadata", {}).get("uid")
-    if wanted_uid and wanted_uid != metadata.get("uid"):
-        problem = f"Precondition failed: UID in precondition: {wanted_uid}, UID in object meta: {metadata.get('uid')}"
-        raise Conflict(start + problem, details=details)
     if metadata.get("deletionTimestamp"):
         raise Conflict(f"{start}pod {name} is being deleted, cannot be assigned to a host", details=details)
     if spec.get("nodeName"):

@@ -72,8 +72,11 @@ def precondition_failed(row: Row, name: str, what: str, wanted: str, actual: str
     return Conflict(text, details=_details(row, name, row.kind))
 
 
-def uid_changed(row: Row, key: str, name: str, wanted: str, actual: str) -> Conflict:
+def uid_changed(row: Row, namespace: str, name: str, wanted: str, actual: str) -> Conflict:
+    """With the key that the object would have in Kubernetes' store."""
     why = f"Precondition failed: UID in precondition: {wanted}, UID in object meta: {actual}"
+    place = "minions" if row.kind == "Node" else row.plural
+    key = "/".join(part for part in ("/registry", place, namespace, name) if part)
     return conflict(
         row,
         name,

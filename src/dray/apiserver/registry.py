@@ -109,7 +109,7 @@ class Registry:
             context = self._context(target, caller, "create", now, namespace_labels)
             verdict = target.row.strategy.create(decoded, context)
             name = verdict.obj["metadata"].get("name", "")
-            self._raise_errors(target, name, verdict)
+            self._raise_errors(target, verdict)
             obj = self._created(target, verdict, context, options, caller, managers)
             self.admission.check(target.row, "create", caller.user, target.subresource, obj, None)
             try:
@@ -199,7 +199,7 @@ class Registry:
             labels = await self.admission.namespace_labels(row, target.namespace)
             context = self._context(target, caller, verb, now, labels)
             verdict = (judge or self._judge(target))(proposal.decoded, old, context)
-            self._raise_errors(target, target.name, verdict)
+            self._raise_errors(target, verdict)
             obj = self._updated(target, verdict, proposal, old, options, caller)
             self.admission.check(row, "update", caller.user, target.subresource, obj, old.obj)
             if obj == old.obj:
@@ -332,9 +332,10 @@ class Registry:
         """Unique, not secret: one system call less per object than `uuid.uuid4`, which is most of its cost."""
         return str(uuid.UUID(int=self._random.getrandbits(128), version=4))
 
-    def _raise_errors(self, target: Target, name: str, verdict: Verdict) -> None:
+    def _raise_errors(self, target: Target, verdict: Verdict) -> None:
         if verdict.errors:
-            raise refusals.invalid_object(target.row.kind, target.row.group, name, verdict.errors)
+            kind, name = verdict.called or target.row.kind, verdict.obj["metadata"].get("name", "")
+            raise refusals.invalid_object(kind, target.row.group, name, verdict.errors)
 
     def _encode(self, row: Row, obj: Json) -> bytes:
         value = encode_stored(obj, row.kind, row.storage_api_version)
@@ -349,7 +350,7 @@ class Registry:
             raise refusals.conflict(target.row, target.name)
         uid, actual = metadata.get("uid"), old.obj["metadata"].get("uid", "")
         if uid and uid != actual:
-            raise refusals.uid_changed(target.row, target.key, target.name, uid, actual)
+            raise refusals.uid_changed(target.row, target.namespace, target.name, uid, actual)
 
 
 def is_finished(row: Row, obj: Json) -> bool:

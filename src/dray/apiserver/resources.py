@@ -63,6 +63,7 @@ class Row:
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
     subresources: tuple[Subresource, ...] = ()
+    verbs: tuple[str, ...] = ALL_VERBS
     stored_as: tuple[str, str] | None = None
     """Group and plural of the resource whose storage this one shows in another form."""
     storage_version: str = "v1"
@@ -150,6 +151,7 @@ ROWS: Final[tuple[Row, ...]] = (
         ("v1",),
         NAMESPACE_STRATEGY,
         short_names=("ns",),
+        verbs=tuple(verb for verb in ALL_VERBS if verb != "deletecollection"),
         subresources=(Subresource("finalize", ("update",)), STATUS),
     ),
     Row(

@@ -51,6 +51,8 @@ class Verdict(NamedTuple):
     """What the caller asked for, if the server added to it: that part becomes the caller's."""
     form: Any = None
     """The strategy's own form of the object, to be kept with what is stored."""
+    called: str = ""
+    """What the message of a refusal calls the object, if not by its kind."""
 
 
 class Old(Protocol):
@@ -82,8 +84,7 @@ class Live(NamedTuple):
 class Strategy(Protocol):
     """`decode` gives the strategy's own form of an object, which nobody else looks into."""
 
-    @property
-    def returns_deleted(self) -> bool:
+    def returns_deleted(self, version: str) -> bool:
         """Whether a delete answers with the object; else with a Status."""
         ...
 
@@ -153,7 +154,7 @@ class Carried:
     has_status: bool = False
     keeps_status_on_create: bool = False
     counts_generations: bool = False
-    returns_deleted: bool = False
+    shows_deleted: bool = False
     create_on_update: bool = False
     default: Default = _nothing
     """Fills in what the API says of an absent field, in every object that is read from a request."""
@@ -183,6 +184,9 @@ class Carried:
         if fitted is None or "spec" not in obj or obj["spec"] is not fitted.get("spec"):
             self.default(obj)
         return obj
+
+    def returns_deleted(self, version: str) -> bool:
+        return self.shows_deleted
 
     def encode(self, obj: Json, version: str) -> Json:
         raise AssertionError(f"{self.kind} has one version only, not {version}")

@@ -40,7 +40,9 @@ async def bind(registry: Registry, target: Target, binding: Json, options: Write
     def judge(decoded: Json, old: Record, context: WriteContext) -> Verdict:
         return Verdict(bind_pod(old.obj, decoded, context.now))
 
-    await registry.modify(target, lambda _: Proposal(binding, {}), options, caller, verb="create", judge=judge)
+    metadata = binding.get("metadata") or {}
+    wanted = {name: metadata[name] for name in ("uid", "resourceVersion") if metadata.get(name)}
+    await registry.modify(target, lambda _: Proposal(binding, wanted), options, caller, verb="create", judge=judge)
 
 
 async def evict(registry: Registry, target: Target, eviction: Json, caller: Caller, query: Query) -> None:

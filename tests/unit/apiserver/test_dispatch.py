@@ -165,3 +165,62 @@ async def test_objects_that_are_too_large_are_refused(api: Caller) -> None:
     answer = await api.ask("POST", PODS, make_pod("p", containers=[{"name": "c", "image": "x", "env": variables}]))
     assert answer.status == 413
     assert "the limit is 1572864" in answer.message
+
+
+async def test_fields_that_are_always_written_are_there_and_nobodys_else(api: Caller) -> None:
+    node = await api.create("/api/v1/nodes", {"metadata": {"name": "n"}})
+    assert node["status"]["daemonEndpoints"] == {"kubeletEndpoint": {"Port": 0}}
+    jobs = "/apis/batch/v1/namespaces/default/jobs"
+    for name in ("a", "b"):
+        answer = await api.ask("POST", jobs, {"metadata": {"name": name}, "spec": {}})
+        fields = {cause["field"] for cause in answer.json["details"]["causes"]}
+        assert "spec.template.spec.restartPolicy" in fields, "what one body lacks is not filled in for the next"
+
+
+async def test_a_patch_cannot_rename(api: Caller) -> None:
+    await api.create(CLAIMS, make_claim("c"))
+    merge = "application/merge-patch+json"
+    answer = await api.ask("PATCH", f"{CLAIMS}/c", {"metadata": {"name": "d"}}, content_type=merge)
+    assert answer.message == (
+        'ResourceClaim.resource.k8s.io "d" is invalid: metadata.name: Invalid value: "d": field is immutable'
+    )
+
+
+async def test_an_update_means_one_object(api: Caller) -> None:
+    created = await api.create(CLAIMS, make_claim("c"))
+    created["metadata"]["uid"] = "other"
+    answer = await api.ask("PUT", f"{CLAIMS}/c", created)
+    assert answer.status == 409
+    assert "Key: /registry/resourceclaims/default/c, ResourceVersion: 0" in answer.message
+    assert "Precondition failed: UID in precondition: other, UID in object meta: " in answer.message
+
+
+async def test_old_versions_warn_even_when_they_fail(api: Caller) -> None:
+    answer = await api.ask("GET", CLAIMS.replace("/v1/", "/v1beta1/") + "/nope")
+    assert answer.status == 404
+    assert answer.warnings == [
+        '299 - "resource.k8s.io/v1beta1 ResourceClaim is deprecated in v1.35+, unavailable in v1.38+"'
+    ]
+
+
+async def test_taint_rules_are_stricter_in_their_newest_version(api: Caller) -> None:
+    rules = "/apis/resource.k8s.io/v1/devicetaintrules"
+    body = {"metadata": {"name": "r"}, "spec": {"taint": {"key": "e.com/x", "effect": "NoSchedule"}}}
+    created = await api.create(rules, body)
+    del created["metadata"]["resourceVersion"]
+    answer = await api.ask("PUT", f"{rules}/r", created)
+    assert answer.message == (
+        'devicetaintrules.resource.k8s.io "r" is invalid: metadata.resourceVersion: Invalid value: 0: must be '
+        "specified for an update"
+    )
+    assert (await api.ask("DELETE", f"{rules}/r")).json["kind"] == "Status"
+    await api.create(rules, body)
+    assert (await api.ask("DELETE", f"{rules.replace('/v1/', '/v1beta2/')}/r")).json["kind"] == "DeviceTaintRule"
+
+
+async def test_the_old_way_to_watch_one_object(api: Caller) -> None:
+    for name in ("a", "b"):
+        await api.create(CLAIMS, make_claim(name))
+    path = CLAIMS.replace("/v1/namespaces", "/v1/watch/namespaces")
+    events = (await api.ask("GET", f"{path}/b?timeoutSeconds=1")).events
+    assert [event["object"]["metadata"]["name"] for event in events] == ["b"]
