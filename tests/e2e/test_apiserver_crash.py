@@ -111,7 +111,7 @@ def kill_repeatedly(folder: Path, times: int) -> None:
 
 
 def test_a_server_killed_under_load_loses_nothing_acknowledged(tmp_path: Path) -> None:
-    kill_repeatedly(tmp_path, 3)
+    kill_repeatedly(tmp_path, 2)
 
 
 @pytest.mark.slow
