@@ -11,6 +11,7 @@ import msgspec
 from dray.api.errors import BadRequest
 from dray.api.features import ALL_GATES, FeatureGates
 from dray.api.meta import Json, ObjectMeta
+from dray.apiserver.duplicates import find_duplicates
 from dray.apiserver.fitting import DoesNotFit, fit_object
 from dray.apiserver.managed_fields import zero_value
 from dray.apiserver.schemas import type_of
@@ -178,6 +179,8 @@ class Carried:
             raise BadRequest(text) from error
         if problems is not None:
             problems.extend(f'unknown field "{place}"' for place in unknown)
+            if isinstance(body, bytes):
+                problems.extend(f'duplicate field "{place}"' for place in find_duplicates(body))
         if not obj.get("metadata"):
             obj["metadata"] = {}
         obj["kind"], obj["apiVersion"] = self.kind, f"{self.group}/{self.version}" if self.group else self.version

@@ -104,6 +104,15 @@ async def test_unknown_fields_warn_are_refused_or_are_ignored(api: Caller) -> No
     assert (silent.status, silent.warnings) == (201, [])
 
 
+async def test_fields_that_come_twice_are_noticed(api: Caller) -> None:
+    text = b'{"metadata":{"name":"x","name":"y"},"data":{"a":"1","b":"2","a":"3"}}'
+    strict = await api.ask("POST", f"{CONFIG_MAPS}?fieldValidation=Strict", text)
+    assert strict.message.endswith('duplicate field "metadata.name", duplicate field "data.a"')
+    lenient = await api.ask("POST", CONFIG_MAPS, text)
+    assert lenient.warnings == ['299 - "duplicate field \\"metadata.name\\""', '299 - "duplicate field \\"data.a\\""']
+    assert lenient.json["data"] == {"a": "3", "b": "2"}
+
+
 @pytest.mark.parametrize(
     ("query", "field"),
     [
