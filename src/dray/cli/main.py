@@ -7,7 +7,7 @@ import sys
 from typing import Annotated, Any, Final, NamedTuple
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 import dray
 
@@ -16,47 +16,64 @@ class Entry(NamedTuple):
     """One command: `module:attribute` is a function with typer annotations, or a typer app with subcommands."""
 
     target: str
-    panel: str
+    help: str
 
 
-OBJECTS: Final = "Manifests and expressions"
-DEVICES: Final = "Devices and claims"
-CLUSTER: Final = "Cluster"
-COMPONENTS: Final = "Components"
-
-COMMANDS: Final[dict[str, Entry]] = {
-    "validate": Entry("dray.cli.validate:run", OBJECTS),
-    "convert": Entry("dray.cli.convert:run", OBJECTS),
-    "cel": Entry("dray.cli.cel:run", OBJECTS),
-    "allocate": Entry("dray.cli.allocate:run", DEVICES),
-    "explain": Entry("dray.cli.explain:run", DEVICES),
-    "verify": Entry("dray.cli.verify:run", DEVICES),
-    "demo": Entry("dray.cli.demo:run", OBJECTS),
-    "up": Entry("dray.cli.up:run", CLUSTER),
-    "down": Entry("dray.cli.down:run", CLUSTER),
-    "status": Entry("dray.cli.status:run", CLUSTER),
-    "logs": Entry("dray.cli.logs:run", CLUSTER),
-    "get": Entry("dray.cli.get:get", CLUSTER),
-    "describe": Entry("dray.cli.describe:run", CLUSTER),
-    "watch": Entry("dray.cli.get:watch", CLUSTER),
-    "apply": Entry("dray.cli.apply:run", CLUSTER),
-    "delete": Entry("dray.cli.delete:run", CLUSTER),
-    "apiserver": Entry("dray.cli.apiserver:run", COMPONENTS),
-    "controllers": Entry("dray.cli.controllers:run", COMPONENTS),
-    "scheduler": Entry("dray.cli.scheduler:run", COMPONENTS),
-    "node": Entry("dray.cli.node:run", COMPONENTS),
+COMMANDS: Final[dict[str, dict[str, Entry]]] = {
+    "Cluster": {
+        "up": Entry("dray.cli.up:run", "Start a cluster here: API server, scheduler, nodes with simulated devices."),
+        "down": Entry("dray.cli.down:run", "Stop that cluster; its state is kept unless purged."),
+        "status": Entry("dray.cli.status:run", "Show devices as a map, claims, and why pods wait."),
+        "demo": Entry("dray.cli.demo:run", "Run the user stories of the KEPs and show who gets what."),
+        "logs": Entry("dray.cli.logs:run", "Print the log of a pod's container."),
+        "get": Entry("dray.cli.get:get", "Show objects of a cluster."),
+        "describe": Entry("dray.cli.describe:run", "Show everything about objects, and their events."),
+        "watch": Entry("dray.cli.get:watch", "Show objects and then every change to them."),
+        "apply": Entry("dray.cli.apply:run", "Create the objects of manifests, or change them."),
+        "delete": Entry("dray.cli.delete:run", "Delete objects of a cluster."),
+    },
+    "Devices and claims": {
+        "allocate": Entry("dray.cli.allocate:run", "Allocate devices for pending claims in files; show what they get."),
+        "explain": Entry("dray.cli.explain:run", "Explain why a claim fits nowhere, and what would help."),
+        "verify": Entry("dray.cli.verify:run", "Check allocated claims: every violated rule is a line."),
+        "driver": Entry("dray.cli.driver:app", "Write and check device drivers."),
+    },
+    "Manifests and expressions": {
+        "validate": Entry("dray.cli.validate:run", "Check manifests of any kind and version."),
+        "convert": Entry("dray.cli.convert:run", "Rewrite manifests in another version of resource.k8s.io."),
+        "cel": Entry("dray.cli.cel:run", "Check a CEL expression and evaluate it on devices."),
+    },
+    "Components": {
+        "apiserver": Entry("dray.cli.apiserver:run", "Serve the Kubernetes API for devices; kubectl works with it."),
+        "controllers": Entry("dray.cli.controllers:run", "Run the controllers."),
+        "scheduler": Entry("dray.cli.scheduler:run", "Schedule pods with their claims."),
+        "node": Entry("dray.cli.node:run", "Run the pods of one node, with devices that drivers prepare."),
+    },
 }
+"""By the groups that `dray --help` shows."""
 
 
 class LazyGroup(TyperGroup):
-    """`Any` below: click is typer's own affair, a package in some versions and vendored in others."""
+    """Lists commands from the table, and loads just the one that is called.
+
+    `Any` below: click is typer's own affair, a package in some versions and vendored in others.
+    """
 
     def list_commands(self, ctx: Any) -> list[str]:
-        return list(COMMANDS)
+        return [name for commands in COMMANDS.values() for name in commands]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        entry = COMMANDS.get(cmd_name)
-        return None if entry is None else _load(cmd_name, entry)
+        for panel, commands in COMMANDS.items():
+            if cmd_name in commands:
+                return TyperCommand(cmd_name, help=commands[cmd_name].help, rich_help_panel=panel)
+        return None
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name, command, rest = super().resolve_command(ctx, args)
+        for commands in COMMANDS.values():
+            if name in commands:
+                command = _load(name, commands[name])
+        return name, command, rest
 
 
 def _load(name: str, entry: Entry) -> Any:
@@ -68,7 +85,6 @@ def _load(name: str, entry: Entry) -> Any:
         target = app
     command: Any = typer.main.get_command(target)
     command.name = name
-    command.rich_help_panel = entry.panel
     return command
 
 
