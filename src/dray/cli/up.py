@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
 import logging
 import os
 import signal
@@ -24,6 +23,7 @@ from dray.api.times import format_time
 from dray.apiserver.certificates import BadCertificate
 from dray.apiserver.serving import CannotListen
 from dray.apiserver.tokens import BadTokenFile
+from dray.cli.driver_loading import load_driver
 from dray.cli.exits import UNUSABLE
 from dray.cli.gates import read_gates
 from dray.cli.pictures import describe_briefly
@@ -38,11 +38,10 @@ from dray.cluster.datadir import (
     write_record,
 )
 from dray.cluster.inventories import MODELS, find_model
-from dray.cluster.local import ClusterOptions, LocalCluster, MakeDriver
+from dray.cluster.local import ClusterOptions, LocalCluster
 from dray.cluster.model_files import BadModel
 from dray.cluster.observing import Observer
 from dray.cluster.separate import PartFailed, SeparateCluster
-from dray.driver.base import Driver
 from dray.driver.plugin import SocketPathTooLong
 from dray.node.shim import process_birth
 from dray.runtime.access import BadAccess
@@ -121,23 +120,6 @@ def run(
 def _fail(error: object, status: int) -> NoReturn:
     typer.echo(f"error: {error}", err=True)
     raise typer.Exit(status)
-
-
-def load_driver(text: str) -> tuple[str, MakeDriver]:
-    """The driver that `MODULE:CLASS` names, and how to make one per node. Exits if there is none."""
-    module_name, _, attribute = text.partition(":")
-    sys.path.insert(0, str(Path.cwd()))  # as `python -m` would: a driver under development isn't installed
-    try:
-        target = getattr(importlib.import_module(module_name), attribute or "driver")
-    except (ImportError, AttributeError) as error:
-        _fail(f"--driver {text}: {error}", UNUSABLE)
-    finally:
-        sys.path.pop(0)
-    if isinstance(target, Driver):
-        return target.name, lambda node, state: target
-    if isinstance(target, type) and issubclass(target, Driver):
-        return target.name, lambda node, state: target()
-    _fail(f"--driver {text}: {target!r} is no driver and no class of drivers", UNUSABLE)
 
 
 def _log_to(data_dir: Path, verbose: int) -> None:

@@ -2,7 +2,8 @@
 
 Every node that the slices name is a kind of node; a cluster has the kinds in turn. The devices of a driver on a node
 form one pool, named after the node. Slices without a node's name are network-attached pools and stay as they are. Of
-Nodes only the labels count. Without a DeviceClass there is one for each driver, with the driver's name.
+Nodes only the labels count. Without a DeviceClass there is one for each driver, with the driver's name. A file with
+DeviceClasses alone makes nodes without devices, for drivers that are yet to come.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ class _Parts:
             make_node=lambda index: kinds[index % len(kinds)],
             classes=tuple(self.classes or map(make_class, drivers)),
             make_cluster_pools=lambda nodes: pools,
-            default_nodes=len(kinds),
+            default_nodes=len(kinds) if self.nodes else 3,
         )
 
 
@@ -80,8 +81,8 @@ def load_model(path: Path) -> Model:
     parts = _Parts()
     for obj in _objects(path, documents):
         _add(parts, path, obj)
-    if not parts.nodes and not parts.pools:
-        raise BadModel(f"{path}: there is no ResourceSlice in it, so nodes would have no devices")
+    if not parts.nodes and not parts.pools and not parts.classes:
+        raise BadModel(f"{path}: there is neither a ResourceSlice nor a DeviceClass in it")
     return parts.model(path)
 
 
