@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: help venv demo test test-slow check format bench docs clean lock proto
+.PHONY: help venv demo test test-slow e2e check format bench docs clean lock proto
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -26,6 +26,9 @@ test: venv ## run the tests (the slow ones have a target of their own)
 
 test-slow: venv ## run the tests that take minutes
 	$(BIN)/python -m pytest -q -m slow
+
+e2e: venv ## run scheduler and controllers against any cluster: make e2e KUBECONFIG=FILE
+	DRAY_E2E_KUBECONFIG=$(abspath $(KUBECONFIG)) $(BIN)/python -m pytest -q tests/e2e/test_any_cluster.py
 
 check: venv ## format, lint, types, layers, docs
 	$(BIN)/ruff format --check src tests bench
