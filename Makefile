@@ -7,7 +7,7 @@ STAMP  := $(VENV)/.installed
 .PHONY: help venv demo test test-slow e2e check format bench docs clean lock proto
 
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
+	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
 
 venv: $(STAMP) ## make .venv with dray (editable) and the development tools
 
