@@ -22,7 +22,7 @@ from dray.allocator.explain_edits import (
 from dray.allocator.index import Index
 from dray.allocator.reasons import Change, ChangeKind, GroupReason, Obstacle, Stage
 from dray.allocator.search import Limits
-from dray.api.claims import ResourceClaim
+from dray.api.claims import MAX_ALLOCATION_RESULTS, ResourceClaim
 from dray.api.devices import DeviceTaint
 from dray.api.meta import ObjectKey
 from dray.api.quantities import Quantity
@@ -189,7 +189,7 @@ def _request_ideas(counting: Counting, found: list[Counted]) -> Iterator[Iterato
     if not alternative.takes_all:
         yield (
             (ChangeKind.COUNT, f"with count {count} instead of {alternative.count}", with_count(count))
-            for count in range(alternative.count - 1, 0, -1)
+            for count in range(min(alternative.count - 1, MAX_ALLOCATION_RESULTS), 0, -1)
         )
     for taint in _find_taints(counting, found):
         yield iter(

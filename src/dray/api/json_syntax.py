@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import re
-from typing import Final, Never
+from typing import Any, Final, Never
 
 from dray.api.quoting import quote
 
@@ -52,10 +53,46 @@ def end_of_value(text: str, at: int) -> int:
 def read_string(text: str, at: int) -> tuple[str, int]:
     """The string that begins at `at`, and where it ends."""
     value, end = _SCANNER.raw_decode(text, at)
-    if not value.isascii():
-        # A lone half of a surrogate pair can be escaped in JSON but isn't text; Go reads it as U+FFFD.
-        value = value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return value, end
+    return _mend(value), end
+
+
+def read_value(text: str) -> Any:
+    """The JSON value that `text` is. Raises JsonSyntaxError for a number that no 64 bits can hold."""
+    try:
+        return _READER.decode(_ESCAPED_SURROGATES.sub(_mend_escapes, text) if "\\u" in text else text)
+    except _OutOfRange as error:
+        at = text.find(error.number)
+        line = text.count("\n", 0, at) + 1
+        shown = error.number if len(error.number) <= 24 else f"{error.number[:20]}…"
+        raise JsonSyntaxError(f"the number {shown} is out of range", line, at - text.rfind("\n", 0, at)) from None
+
+
+class _OutOfRange(ValueError):
+    def __init__(self, number: str) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+def _read_number(text: str) -> int | float:
+    """Whole numbers stay exact as far as a float reaches, which is further than Go."""
+    if not math.isfinite(value := float(text)):
+        raise _OutOfRange(text)
+    return int(text) if text.lstrip("-").isdigit() else value
+
+
+_READER: Final = json.JSONDecoder(parse_float=_read_number, parse_int=_read_number)
+_ESCAPED_SURROGATES: Final = re.compile(r"((?:\\u[dD][89a-fA-F][0-9a-fA-F]{2})+)|\\.", re.DOTALL)
+
+
+def _mend_escapes(escape: re.Match[str]) -> str:
+    if escape[1] is None:
+        return escape[0]
+    return _mend("".join(chr(int(code, 16)) for code in escape[1].split("\\u")[1:]))
+
+
+def _mend(text: str) -> str:
+    """Half of a surrogate pair can be escaped in JSON but isn't text; Go reads it as U+FFFD."""
+    return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _show(character: str) -> str:

@@ -6,7 +6,6 @@ recognised by its first character. Beyond that, duplicate keys are errors, and s
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from typing import Any, Final, Protocol, TypeAlias
 import msgspec
 
 from dray.api.exact import Path, locate
-from dray.api.json_syntax import JsonSyntaxError, check_syntax, end_of_value
+from dray.api.json_syntax import JsonSyntaxError, check_syntax, end_of_value, read_value
 from dray.api.yaml_nodes import InvalidYaml, Node, read_nodes
 
 MAX_YAML_DOCUMENT: Final = 3 * 1024 * 1024
@@ -71,7 +70,14 @@ def _iter_json(text: str) -> Iterator[Part]:
         except (ValueError, RecursionError):
             yield from _iter_odd_json(text[start:], line)
             return
-        yield JsonDocument(text[start:at], line)
+        yield _read_json(text[start:at], line)
+
+
+def _read_json(text: str, line: int) -> Part:
+    try:
+        return JsonDocument(text, read_value(text), line)
+    except JsonSyntaxError as error:
+        return _syntax_error(error, line)
 
 
 def _iter_odd_json(text: str, line: int) -> Iterator[Part]:
@@ -83,7 +89,11 @@ def _iter_odd_json(text: str, line: int) -> Iterator[Part]:
     try:
         check_syntax(text)
     except JsonSyntaxError as error:
-        yield ManifestError(f"not valid JSON: {error.reason} (column {error.column})", line + error.line - 1)
+        yield _syntax_error(error, line)
+
+
+def _syntax_error(error: JsonSyntaxError, line: int) -> ManifestError:
+    return ManifestError(f"not valid JSON: {error.reason} (column {error.column})", line + error.line - 1)
 
 
 def _iter_yaml(text: str, line: int) -> Iterator[Part]:
@@ -109,11 +119,8 @@ def _read_yaml(text: str, line: int) -> Iterator[Part]:
 @dataclass(frozen=True)
 class JsonDocument:
     source: str
+    value: Any
     first_line: int
-
-    @property
-    def value(self) -> Any:
-        return json.loads(self.source)
 
     @property
     def text(self) -> bytes:

@@ -175,7 +175,9 @@ _WORDS: Final[dict[str, Any]] = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL")),
     **dict.fromkeys(("y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"), True),
     **dict.fromkeys(("n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"), False),
-    **dict.fromkeys((".nan", ".NaN", ".NAN", ".inf", ".Inf", ".INF", "+.inf", "-.inf", "-.Inf", "-.INF"), math.nan),
+    **dict.fromkeys(
+        (".nan", ".NaN", ".NAN", ".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF", "-.inf", "-.Inf", "-.INF"), math.nan
+    ),
 }
 _INTEGER: Final = re.compile(r"[-+]?(?:0[oO]?[0-7]+|0[xX][0-9a-fA-F]+|0[bB][01]+|0|[1-9][0-9]*)")
 _FLOAT: Final = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
@@ -199,5 +201,7 @@ def resolve(text: str) -> Any:
         return number if -(2**63) <= number < 2**64 else float(number)
     if _FLOAT.fullmatch(digits):
         value = float(digits)
+        if math.isinf(value):
+            return text  # more than a float holds isn't a number to Go
         return int(value) if value.is_integer() and abs(value) < 1e21 else value
     return text

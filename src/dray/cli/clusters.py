@@ -8,6 +8,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 import typer
@@ -17,16 +18,19 @@ from dray.allocator.index import Index
 from dray.allocator.nodes import NodeFacts
 from dray.api.claims import ResourceClaim, ResourceClaimTemplate
 from dray.api.classes import DeviceClass
-from dray.api.codec import DecodeError, decode_object
+from dray.api.codec import DecodeError
 from dray.api.features import ALL_GATES, FeatureGates
-from dray.api.meta import RESOURCE_GROUP, ObjectKey, ObjectMeta
+from dray.api.meta import RESOURCE_GROUP, ObjectKey, ObjectMeta, Time
 from dray.api.node_matching import NodeMatcher
 from dray.api.nodeselectors import NodeSelector
 from dray.api.pods import Pod, view_pod
 from dray.api.slices import ResourceSlice
 from dray.api.taintrules import DeviceTaintRule
+from dray.api.times import format_time
 from dray.api.views import InvalidView
+from dray.cli.device_checks import check_device_kind, decode_device_kind
 from dray.cli.exits import UNUSABLE
+from dray.cli.findings import Finding, find_broken_document, find_undecodable
 from dray.cli.sources import BrokenDocument, ManifestObject, UnusableInput, iter_objects, read_sources
 from dray.placement.taintrules import apply_rules
 
@@ -90,22 +94,29 @@ class Cluster:
 
 def read_cluster(files: Sequence[str], gates: FeatureGates) -> Cluster:
     """The cluster in these files. What can't be read is told on standard error, and ends the command."""
-    objects: list[tuple[ManifestObject, Any]] = []
+    objects: list[Any] = []
     problems: list[str] = []
+    now = format_time(datetime.now(UTC))
     for source in read_sources(files):
         if isinstance(source, UnusableInput):
             problems.append(str(source))
             continue
         for obj in iter_objects(source):
+            if isinstance(obj, BrokenDocument):
+                problems.append(str(find_broken_document(obj)))
+                continue
             try:
-                objects += _decode(obj)
+                value, broken = _read(obj, now)
             except (DecodeError, InvalidView) as error:
-                problems.append(_describe(obj, error))
+                problems.append(str(find_undecodable(obj, error)))
+            else:
+                objects.append(value)
+                problems += map(str, broken)
     if problems:
         for problem in problems:
             typer.echo(problem, err=True)
         raise typer.Exit(UNUSABLE)
-    return make_cluster((value for _, value in objects), gates)
+    return make_cluster(objects, gates)
 
 
 def make_cluster(objects: Iterable[Any], gates: FeatureGates = ALL_GATES) -> Cluster:
@@ -143,27 +154,23 @@ def make_cluster(objects: Iterable[Any], gates: FeatureGates = ALL_GATES) -> Clu
     return cluster
 
 
-def _decode(obj: ManifestObject | BrokenDocument) -> list[tuple[ManifestObject, Any]]:
-    """Nothing for kinds that don't matter here."""
-    if isinstance(obj, BrokenDocument):
-        raise DecodeError(obj.reason)
+def _read(obj: ManifestObject, now: Time) -> tuple[Any, list[Finding]]:
+    """The object, or None if its kind doesn't matter here, and the rules that it breaks.
+
+    A cluster never stores an object that breaks one, so nobody has to think of what such an object would mean.
+    """
     if obj.api_version.partition("/")[0] == RESOURCE_GROUP or not obj.kind:
-        return [(obj, decode_object(obj.json_text))]
+        value, warnings = decode_device_kind(obj, now)
+        for warning in warnings:
+            typer.echo(f"{warning} (ignored)", err=True)
+        # With all gates: what a gate leaves of an object is for the allocator to say.
+        return value, list(check_device_kind(obj, value, ALL_GATES, now))
     match obj.api_version, obj.kind:
         case "v1", "Node":
-            return [(obj, NodeFacts.of_json(obj.value))]
+            return NodeFacts.of_json(obj.value), []
         case "v1", "Pod":
-            return [(obj, view_pod(obj.value))]
-    return []
-
-
-def _describe(obj: ManifestObject | BrokenDocument, error: Exception) -> str:
-    if isinstance(obj, BrokenDocument):
-        return f"{obj.source}:{obj.line}: {obj.reason}"
-    if isinstance(error, DecodeError):
-        where = f"{obj.source}:{obj.line_of(error.path)}: {obj}"
-        return f"{where}: {error.field}: {error.message}" if error.path else f"{where}: {error.message}"
-    return f"{obj.source}:{obj.line_of()}: {obj}: {error}"
+            return view_pod(obj.value), []
+    return None, []
 
 
 def _namespace(name: str) -> str:

@@ -10,10 +10,12 @@ import typer
 import yaml
 
 from dray.api.codec import DecodeError, decode_object, encode_as
+from dray.api.json_syntax import read_value
 from dray.api.kinds import KINDS
 from dray.api.meta import RESOURCE_GROUP, Json
 from dray.api.yaml_nodes import resolve
 from dray.cli.exits import PROBLEMS, UNUSABLE
+from dray.cli.findings import Finding, find_at, find_broken_document, find_undecodable
 from dray.cli.sources import BrokenDocument, ManifestObject, Source, UnusableInput, iter_objects, read_sources
 
 
@@ -52,35 +54,32 @@ def run(
                 status = UNUSABLE
             case Source():
                 for obj in iter_objects(source):
-                    try:
-                        converted.append(convert_object(obj, to.value))
-                    except DecodeError as error:
-                        typer.echo(_describe(obj, error), err=True)
+                    result = convert_object(obj, to.value)
+                    if isinstance(result, Finding):
+                        typer.echo(str(result), err=True)
                         status = status or PROBLEMS
+                    else:
+                        converted.append(result)
     typer.echo(write_objects(converted, output), nl=False)
     if status:
         raise typer.Exit(status)
 
 
-def convert_object(obj: ManifestObject | BrokenDocument, version: str) -> Json:
-    """The object in `version`; one of another group as it is. Raises DecodeError."""
+def convert_object(obj: ManifestObject | BrokenDocument, version: str) -> Json | Finding:
+    """The object in `version`, one of another group as it is; or why it can't be had."""
     if isinstance(obj, BrokenDocument):
-        raise DecodeError(obj.reason)
+        return find_broken_document(obj)
     if obj.kind and obj.api_version.rpartition("/")[0] != RESOURCE_GROUP:
         return obj.value
-    value = decode_object(obj.json_text)
+    try:
+        value = decode_object(obj.json_text)
+    except DecodeError as error:
+        return find_undecodable(obj, error)
     if (f"{RESOURCE_GROUP}/{version}", obj.kind) not in KINDS:
         known = sorted(key[0].rpartition("/")[2] for key in KINDS if key[1] == obj.kind)
-        raise DecodeError(f"{obj.kind} doesn't exist in {version}, only in {', '.join(known)}")
-    result: Json = json.loads(encode_as(value, version))
+        return find_at(obj, (), f"{obj.kind} doesn't exist in {version}, only in {', '.join(known)}")
+    result: Json = read_value(encode_as(value, version).decode())
     return result
-
-
-def _describe(obj: ManifestObject | BrokenDocument, error: DecodeError) -> str:
-    if isinstance(obj, BrokenDocument):
-        return f"{obj.source}:{obj.line}: {error.message}"
-    place = f"{obj.source}:{obj.line_of(error.path)}: {obj}"
-    return f"{place}: {error.field}: {error.message}" if error.path else f"{place}: {error.message}"
 
 
 class _Dumper(yaml.SafeDumper):

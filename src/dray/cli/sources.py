@@ -13,6 +13,7 @@ import msgspec
 from dray.api import exact
 from dray.api.manifests import Document, ManifestError, iter_documents
 from dray.api.meta import Json, ObjectKey
+from dray.api.quoting import quote
 
 MAX_FILE: Final = 32 * 1024 * 1024
 SUFFIXES: Final = (".yaml", ".yml", ".json")
@@ -77,7 +78,9 @@ class ManifestObject:
         return self.document.line_of((*self.prefix, *path))
 
     def __str__(self) -> str:
-        return f"{self.kind or 'object'} {self.key}".rstrip()
+        """On one line, whatever the name is made of."""
+        shown = f"{self.kind or 'object'} {self.key}".rstrip()
+        return shown if shown.isprintable() else quote(shown)[1:-1]
 
 
 def _text(value: Any) -> str:
@@ -89,6 +92,8 @@ def read_sources(names: Iterable[str]) -> Iterator[Source | UnusableInput]:
     for name in names:
         if name == STDIN:
             yield _read("standard input", None)
+        elif not name:
+            yield UnusableInput("--file: empty name")
         elif (path := Path(name)).is_dir():
             files = sorted(file for file in path.rglob("*") if file.suffix in SUFFIXES and file.is_file())
             if not files:

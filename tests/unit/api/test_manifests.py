@@ -44,6 +44,7 @@ def test_a_text_has_documents(text: str, count: int) -> None:
 @pytest.mark.parametrize(
     ("scalar", "value"),
     [
+        ("1e400", "1e400"),
         ("yes", True),
         ("On", True),
         ("y", True),

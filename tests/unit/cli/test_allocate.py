@@ -115,6 +115,27 @@ def test_what_does_not_fit_is_explained() -> None:
     assert "with count 2 instead of 3 in request gpu (on 2 nodes)" in result.stderr
 
 
+@pytest.mark.parametrize("command", ["allocate", "verify"])
+def test_objects_that_no_cluster_would_store_are_refused(command: str) -> None:
+    result = dray(command, *CLUSTER, make_claim("one", -3), make_claim("Two"))
+    assert (result.exit_code, result.stdout) == (2, "")
+    refusals = result.stderr.splitlines()
+    assert "ResourceClaim one: spec.devices.requests[0].exactly.count: Invalid value: -3" in refusals[0]
+    assert "ResourceClaim Two: metadata.name: Invalid value" in refusals[1]
+
+
+def test_unknown_fields_are_told_and_ignored() -> None:
+    result = dray("allocate", *CLUSTER, make_claim("one").replace("count:", "cuont: 3, count:"))
+    assert result.exit_code == 0
+    assert 'unknown field "spec.devices.requests[0].exactly.cuont" (ignored)' in result.stderr
+
+
+def test_a_count_beyond_all_measure_is_explained_at_once() -> None:
+    result = dray("allocate", *CLUSTER, make_claim("one", 2**63 - 1))
+    assert result.exit_code == 3
+    assert f"with count 2 instead of {2**63 - 1}" in result.stderr
+
+
 @pytest.mark.parametrize("format", ["yaml", "json"])
 def test_claims_are_written_with_their_allocation(format: str) -> None:
     result = dray("allocate", *CLUSTER, make_claim("one"), options=("-o", format))

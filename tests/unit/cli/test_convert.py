@@ -67,7 +67,7 @@ def test_one_object_as_json_is_no_list() -> None:
         ),
         (
             SLICE.replace("driver: d", "driver: 5"),
-            "standard input:5: ResourceSlice s: spec.driver: json: cannot unmarshal",
+            "standard input:5: ResourceSlice s: spec.driver: expected text, found a number",
         ),
         (SLICE.replace("v1beta1", "v1alpha2"), 'no kind "ResourceSlice" is registered'),
         ("a: [", "standard input:2: not valid YAML"),

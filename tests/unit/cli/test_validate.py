@@ -64,9 +64,51 @@ def test_a_problem_names_file_line_object_field_and_reason(manifest: Any) -> Non
 def test_wrong_types_are_explained(manifest: Any) -> None:
     expect_problems(
         validate(manifest(CLAIM + "        count: lots\n")),
-        "12: ResourceClaim here/my-claim: spec.devices.requests[0].exactly.count: json: cannot unmarshal string into"
-        " Go struct field ExactDeviceRequest.spec.devices.requests.exactly.count of type int64",
+        "12: ResourceClaim here/my-claim: spec.devices.requests[0].exactly.count: expected a whole number, found text",
     )
+
+
+@pytest.mark.parametrize(
+    ("written", "reason"),
+    [
+        ("name: n\n", "expected text, found true or false; in YAML, text that looks like something else needs quotes"),
+        ("name: 5\n", "expected text, found a number; in YAML, text that looks like something else needs quotes"),
+        ("name: [a]\n", "expected text, found a list"),
+        ("name: gpu\n      firstAvailable: {}\n", "expected a list, found an object"),
+        ("name: gpu\n      firstAvailable: [no]\n", "expected an object, found true or false"),
+    ],
+)
+def test_what_was_expected_is_said_in_plain_words(manifest: Any, written: str, reason: str) -> None:
+    result = validate(manifest(CLAIM.replace("name: gpu\n", written)))
+    assert result.stdout.strip().endswith(f": {reason}")
+    assert result.exit_code == 1
+
+
+def test_a_problem_takes_one_line_whatever_the_name(manifest: Any) -> None:
+    result = validate(manifest(CLAIM.replace("name: my-claim", r'name: "\e[31mred\nnext"')))
+    (line,) = result.stdout.splitlines()
+    assert r"ResourceClaim here/\x1b[31mred\nnext: metadata.name: Invalid value" in line
+
+
+def test_numbers_out_of_range_are_a_problem_of_their_line() -> None:
+    for number in ("9" * 5000, "-1e999"):
+        result = validate("-", stdin='{"kind": "ResourceClaim",\n "x": ' + number + "}")
+        assert result.stdout.startswith(f"standard input:2: not valid JSON: the number {number[:20]}")
+        assert result.exit_code == 1
+
+
+def test_half_a_surrogate_pair_is_read_as_go_reads_it() -> None:
+    text = r'{"apiVersion": "resource.k8s.io/v1", "kind": "A\ud800B\\ud800", "metadata": {"name": "\ud83d\ude00"}}'
+    for wrapped in (text, f'{{"apiVersion": "v1", "kind": "List", "items": [{text}]}}'):
+        result = validate("-", stdin=wrapped)
+        assert result.stdout.startswith(
+            "standard input:1: A\N{REPLACEMENT CHARACTER}B\\ud800 \N{GRINNING FACE}: no kind"
+        )
+
+
+def test_no_name_at_all_is_no_directory() -> None:
+    result = validate("")
+    assert (result.exit_code, result.stderr.splitlines()[0]) == (2, "--file: empty name")
 
 
 def test_a_bad_expression_takes_one_line(manifest: Any) -> None:
