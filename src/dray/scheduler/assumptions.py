@@ -36,10 +36,15 @@ class ClaimCache:
         if assumed.metadata.uid != claim.metadata.uid:  # deleted and made again: our decision was about the old one
             self.forget(key)
             return claim
-        if key not in self._in_flight and _is_at_least(claim, assumed):
-            del self._assumed[key]
-            return claim
-        return assumed
+        if key in self._in_flight:
+            # Somebody else allocated it: our write can only fail, and theirs must not be hidden from us until then.
+            is_over = claim.status.allocation is not None and claim.status.allocation != assumed.status.allocation
+        else:
+            is_over = _is_at_least(claim, assumed)
+        if not is_over:
+            return assumed
+        del self._assumed[key]
+        return claim
 
     def note(self, claim: ResourceClaim) -> None:
         """What the cluster says of a claim, from an event or in an answer: the newer counts."""
