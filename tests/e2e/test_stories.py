@@ -7,7 +7,6 @@ import tempfile
 from pathlib import Path
 
 import pytest
-import yaml
 
 from dray.api.resources import RESOURCE_CLAIMS
 from dray.cluster import stories
@@ -16,7 +15,7 @@ from dray.cluster.stories import StoryFailed, load_story, play, story_environmen
 from dray.runtime.client import Client
 
 FOLDER = Path(__file__).parents[2] / "examples" / "stories"
-STORIES = sorted(path.parent.name for path in FOLDER.glob("*/story.yaml"))
+STORIES = sorted(path.parent.name for path in FOLDER.glob("*/story.toml"))
 
 
 class Listener:
@@ -76,8 +75,8 @@ async def test_a_story_that_does_not_come_true_says_what_was_waited_for(
     tmp_path: Path, data_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stories, "WAIT_SECONDS", 0.2)
-    step = {"say": "Nobody made such an event.", "event": {"reason": "Miracle", "has": "water"}}
-    (tmp_path / "story.yaml").write_text(yaml.safe_dump({"title": "t", "source": "s", "steps": [step]}))
+    step = '{say = "Nobody made such an event.", event = {reason = "Miracle", has = "water"}}'
+    (tmp_path / "story.toml").write_text(f'title = "t"\nsource = "s"\nsteps = [{step}]\n')
     story = load_story(tmp_path)
     async with LocalCluster(story_options(story, data_dir)) as cluster:
         with pytest.raises(StoryFailed, match="in vain for an event Miracle with 'water'"):

@@ -24,7 +24,7 @@ COMMANDS: Final[dict[str, dict[str, Entry]]] = {
         "up": Entry("dray.cli.up:run", "Start a cluster here: API server, scheduler, nodes with simulated devices."),
         "down": Entry("dray.cli.down:run", "Stop that cluster; its state is kept unless purged."),
         "status": Entry("dray.cli.status:run", "Show devices as a map, claims, and why pods wait."),
-        "demo": Entry("dray.cli.demo:run", "Run the user stories of the KEPs and show who gets what."),
+        "demo": Entry("dray.cli.demo_stories:run", "Play a user story of the KEPs on a cluster, step by step."),
         "logs": Entry("dray.cli.logs:run", "Print the log of a pod's container."),
         "get": Entry("dray.cli.get:get", "Show objects of a cluster."),
         "describe": Entry("dray.cli.describe:run", "Show everything about objects, and their events."),

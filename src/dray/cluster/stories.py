@@ -1,23 +1,20 @@
-"""User stories that can be played: a directory with manifests and a file `story.yaml` that says what to do with them.
+"""User stories that can be played: a directory with manifests and a file `story.toml` that says what to do with them.
 
-    title: Partial GPU allocation
-    source: KEP-4381
-    model: acme                       # or a file beside it
-    nodes: 2
-    drivers: [../../drivers/acme.py:AcmeGpus]
-    environment: {HOST_ROOT: host}    # for the drivers; paths beside the file
-    steps:
-    - say: The administrator makes a class.
-      apply: class.yaml
-    - say: The pod gets a part that is large enough.
-      apply: pod.yaml
-      wait: {pod: device-consumer, phase: Running}
-    - say: Its containers find the device in their environment.
-      log: {pod: device-consumer, container: workload, has: "DRA_GPU_REQUEST_0=.*part-2"}
-    - say: Somebody else has to wait.
-      event: {reason: FailedScheduling, has: "cannot allocate"}
-    - say: Everything is removed again.
-      delete: pod.yaml
+    title = "Partial GPU allocation"
+    source = "KEP-4381"
+    model = "acme"                       # or a file beside it
+    nodes = 2
+    drivers = ["../../drivers/acme.py:AcmeGpus"]
+    environment = {HOST_ROOT = "host"}   # for the drivers; paths beside the file
+
+    [[steps]]
+    say = "A user asks for a part with more than 2 GiB."
+    apply = "pod.yaml"
+    wait = {pod = "device-consumer", phase = "Running"}
+
+    [[steps]]
+    say = "Its containers find the device in their environment."
+    log = {pod = "device-consumer", container = "workload", has = "DRA_GPU_REQUEST_0=.*part-2"}
 
 The same file drives `dray demo` and the tests.
 """
@@ -28,6 +25,7 @@ import asyncio
 import importlib.util
 import os
 import re
+import tomllib
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -54,6 +52,7 @@ from dray.driver.base import Driver
 from dray.runtime.client import Client, PatchType
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+STORY_FILE = "story.toml"
 WAIT_SECONDS = 30.0
 LOOK_INTERVAL = 0.05
 NAMESPACE = "default"
@@ -122,10 +121,12 @@ class Teller(Protocol):
 def load_story(directory: Path) -> Story:
     """Raises BadStory."""
     try:
-        content = yaml.load((directory / "story.yaml").read_text(), _LOADER)
+        content = tomllib.loads((directory / STORY_FILE).read_text())
         return msgspec.convert({**content, "directory": str(directory)}, Story)
-    except (OSError, yaml.YAMLError, msgspec.ValidationError, TypeError) as error:
-        raise BadStory(f"{directory}: {error}") from error
+    except FileNotFoundError:
+        raise BadStory(f"{directory}: there is no {STORY_FILE}") from None
+    except (OSError, tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
+        raise BadStory(f"{directory / STORY_FILE}: {error}") from error
 
 
 def story_options(story: Story, data_dir: Path, **more: Any) -> ClusterOptions:

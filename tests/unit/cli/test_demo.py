@@ -80,8 +80,18 @@ def test_it_fits_on_two_screens(width: int) -> None:
     assert "validate and convert" in text
 
 
-def test_a_folder_without_the_stories_is_refused(tmp_path: Path) -> None:
-    assert CliRunner().invoke(app, ["demo"]).exit_code == 0
-    result = CliRunner().invoke(app, ["demo", str(tmp_path)])
+def test_the_command_shows_the_allocator_alone() -> None:
+    result = CliRunner().invoke(app, ["demo", "allocator"])
+    assert result.exit_code == 0
+    assert "Why ring-3 has to wait" in result.stdout
+
+
+def test_a_story_that_is_not_there_is_refused_with_a_list_of_those_that_are() -> None:
+    result = CliRunner().invoke(app, ["demo", "nonsense"])
     assert result.exit_code == 2
-    assert "no 1-partial-gpu.yaml, 2-ring.yaml" in result.stderr
+    assert "partial-gpu" in result.stdout
+
+
+def test_the_list_names_every_story_and_its_source() -> None:
+    result = CliRunner().invoke(app, ["demo", "--list"])
+    assert "device-grid              KEP-5254  Allocating a slice of connected devices" in result.stdout
