@@ -65,6 +65,7 @@ class Api:
         self.registry = registry
         self._reviewer = Reviewer(registry.authorize, None if access is None else access.policy, authenticate_token)
         self._token_issuer = token_issuer
+        self._streams = 0
         self.logs: LogSource = NoLogs()
         """Where the logs of containers come from; whoever knows the nodes sets it."""
         if access is not None:
@@ -236,6 +237,7 @@ class Api:
 
         async def stream() -> AsyncIterator[bytes]:
             clock = asyncio.get_running_loop().time
+            self._streams += 1
             try:
                 async with watch_objects(self.registry, target, options) as batches:
                     async for batch in batches:
@@ -244,9 +246,13 @@ class Api:
                             yield data[start : start + _CHUNK]
                         # Under load events come in quick succession. Watchers then take them together, all at the
                         # same ticks, so that one writing serves them all; the first event after a pause goes at once.
-                        await asyncio.sleep(_TICK - clock() % _TICK)
+                        # Sending costs the same for one event as for twenty, so many watchers have longer ticks.
+                        tick = _TICK * min(self._streams // _STREAMS_PER_TICK + 1, _LONGEST_TICK)
+                        await asyncio.sleep(tick - clock() % tick)
             except StatusError as error:
                 yield render_error_event(error.status())
+            finally:
+                self._streams -= 1
 
         return ApiResponse(200, stream(), content_type=form[0].media)
 
@@ -273,6 +279,8 @@ class Api:
 
 _CHUNK: Final = 1 << 20
 _TICK: Final = 0.01
+_STREAMS_PER_TICK: Final = 25
+_LONGEST_TICK: Final = 5
 """Seconds between two looks of a watcher, if there is something to see."""
 
 
