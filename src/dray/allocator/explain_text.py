@@ -246,7 +246,7 @@ def _losses(losses: Sequence[Loss]) -> str:
 
 
 def _gap_sentence(gap: ConstraintGap) -> str:
-    wants = f"constraint #{gap.constraint} wants {gap.wanted} devices"
+    wants = f"constraint #{gap.constraint} wants {_count(gap.wanted, 'device')}"
     match gap.kind:
         case "match" if gap.values and gap.best >= gap.wanted:
             only = f"{gap.values[0].value} would do, but not beside the other requests and constraints"
@@ -256,10 +256,10 @@ def _gap_sentence(gap: ConstraintGap) -> str:
         case "match":
             return f"{wants} with one {gap.text}; no device has that attribute."
         case "distinct":
-            return f"{wants}, each with another {gap.text}; there are only {gap.best} values."
+            return f"{wants}, each with another {gap.text}; there {'is' if gap.best == 1 else 'are'} only {_count(gap.best, 'value')}."
         case _:
-            sets = f"the first {gap.best}" if gap.best >= MOST_SETS else str(gap.best)
-            return f"constraint #{gap.constraint} holds for none of {sets} sets of {gap.wanted} devices."
+            sets = f"{'the first ' if gap.best >= MOST_SETS else ''}{_count(gap.best, 'set')}"
+            return f"constraint #{gap.constraint} holds for none of {sets} of {_count(gap.wanted, 'device')}."
 
 
 def _gap_lines(gap: ConstraintGap) -> Iterator[str | _Long]:
@@ -367,7 +367,7 @@ def _gap_summary(gap: ConstraintGap, best: str) -> str:
             has = f"{gap.best} free with {gap.values[0].value}" if gap.values else "none that has it"
             return f"needs {gap.wanted} devices with one {gap.text}, {best} has {has}"
         case "distinct":
-            return f"needs {gap.wanted} devices with different {gap.text}, {best} has {gap.best} values"
+            return f"needs {_count(gap.wanted, 'device')} with different {gap.text}, {best} has {_count(gap.best, 'value')}"
         case _:
             closest = f", closest is {_closest(gap)}" if gap.closest else ""
             return f"needs {gap.wanted} devices that satisfy constraint #{gap.constraint}, {best} has none{closest}"
