@@ -1,9 +1,11 @@
 """ResourceQuota admission: usage is written in the same commit as the object that uses it.
 
-As in Kubernetes, a quota counts once its status says what is used so far; the quota controller writes that first
-count. From then on `status.used` is a running total: every commit that changes usage writes the new total, too, on
-condition that the quota is still the one that was read; so two creates can't both take the last device. Writers of a
-namespace with quotas take turns, since they would only make each other start over.
+`status.used` is a running total: every commit that changes usage writes the new total, too, on condition that the
+quota is still the one that was read; so two creates can't both take the last device. Writers of a namespace with quotas
+take turns, since they would only make each other start over.
+
+A new quota has no total yet. The first create that it is about counts what there is, and holds the edge from then on.
+A namespace that was beyond the edge already isn't blocked, as in Kubernetes, until the quota controller has counted.
 """
 
 from __future__ import annotations
@@ -12,6 +14,8 @@ import asyncio
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
+from msgspec.structs import replace
+
 from dray.api.claims import ResourceClaim
 from dray.api.classes import DeviceClass
 from dray.api.codec import decode_as
@@ -19,15 +23,15 @@ from dray.api.features import FeatureGates
 from dray.api.meta import RESOURCE_GROUP, Json
 from dray.api.pods import Pod, view_pod
 from dray.api.quantities import Quantity
-from dray.api.resourcequotas import ResourceQuota, view_resource_quota
+from dray.api.resourcequotas import ResourceQuota, ResourceQuotaStatus, view_resource_quota
 from dray.api.views import ResourceList
 from dray.apiserver import refusals
 from dray.apiserver.records import decode_stored, encode_stored
-from dray.apiserver.resources import Row
+from dray.apiserver.resources import ROWS, Row
 from dray.runtime.clock import Clock
 from dray.store.interface import Compare, Entry, Operation, Put, Store
 from dray.validation.quota import EXTENDED_RESOURCE_CLAIM_ANNOTATION, extended_resources
-from dray.validation.usage import ClaimWorld, object_usage, quota_covers, unstated_amounts
+from dray.validation.usage import ClaimWorld, is_counted, object_usage, quota_covers, unstated_amounts
 
 _QUOTA_PREFIX: Final = "/registry/core/resourcequotas/"
 _CLASS_PREFIX: Final = f"/registry/{RESOURCE_GROUP}/deviceclasses/"
@@ -68,18 +72,40 @@ class Quotas:
         operations: list[Operation] = []
         if row.kind == "ResourceQuota" and old is not None:
             return compares, operations
-        for quota in await self._quotas(namespace, seen):
+        for stored in await self._quotas(namespace, seen):
+            quota = stored.view
+            if not quota.status.hard:
+                if not is_counted(row.resource(row.storage_version), quota.spec.hard):
+                    continue
+                quota = await self._counted(quota, namespace)
+                if any(amount > quota.status.hard[name] for name, amount in quota.status.used.items()):
+                    continue
             if old is None and new is not None:
-                self._check_stated(quota.view, row, new)
-            delta = await self._delta(quota.view, row, new, old)
+                self._check_stated(quota, row, new)
+            delta = await self._delta(quota, row, new, old)
             if not delta:
                 continue
-            used = quota.view.status.used
-            self._check(quota.view, delta, row, new)
+            self._check(quota, delta, row, new)
+            used = quota.status.used
             total = {name: used[name] + delta.get(name, Quantity.ZERO) for name in used}
-            compares.append(Compare(quota.entry.key, quota.entry.mod_revision))
-            operations.append(Put(quota.entry.key, _with_used(quota, total)))
+            compares.append(Compare(stored.entry.key, stored.entry.mod_revision))
+            operations.append(Put(stored.entry.key, _with_status(stored.obj, quota.status.hard, total)))
         return compares, operations
+
+    async def _counted(self, quota: ResourceQuota, namespace: str) -> ResourceQuota:
+        """A new quota with a count of all that there is."""
+        hard = quota.spec.hard
+        used = dict.fromkeys(hard, Quantity.ZERO)
+        for row in ROWS:
+            resource = row.resource(row.storage_version)
+            if not row.namespaced or row.stored_as or not is_counted(resource, hard):
+                continue
+            for entry in (await self._store.range(row.range_prefix(namespace))).entries:
+                obj = decode_stored(entry.value, entry.mod_revision)
+                for name, amount in self._usage(quota, row, obj, await self._world(hard, obj)).items():
+                    if name in used:
+                        used[name] += amount
+        return replace(quota, status=ResourceQuotaStatus(hard=hard, used=used))
 
     async def _quotas(self, namespace: str, seen: dict[str, Entry | None]) -> list[_Stored]:
         entries = (await self._store.range(f"{_QUOTA_PREFIX}{namespace}/")).entries
@@ -179,7 +205,9 @@ def _read(entry: Entry) -> _Stored:
     return _Stored(entry, obj, view_resource_quota(obj))
 
 
-def _with_used(quota: _Stored, used: ResourceList) -> bytes:
-    amounts = {name: str(amount) for name, amount in used.items()}
-    status = {**quota.obj.get("status", {}), "used": amounts}
-    return encode_stored({**quota.obj, "status": status}, "ResourceQuota", "v1")
+def _with_status(obj: Json, hard: ResourceList, used: ResourceList) -> bytes:
+    status = {
+        "hard": {name: str(amount) for name, amount in hard.items()},
+        "used": {name: str(amount) for name, amount in used.items()},
+    }
+    return encode_stored({**obj, "status": status}, "ResourceQuota", "v1")

@@ -29,9 +29,13 @@ async def api() -> Caller:
 
 async def make_quota(api: Caller, hard: dict[str, str], used: dict[str, str] | None = None, **spec: Any) -> None:
     """A quota whose usage has been counted, as the controller does it."""
-    quota = await api.create(QUOTAS, {"metadata": {"name": "q"}, "spec": {"hard": hard, **spec}})
-    quota["status"] = {"hard": hard, "used": used or dict.fromkeys(hard, "0")}
-    answer = await api.ask("PUT", f"{QUOTAS}/q/status", quota)
+    await api.create(QUOTAS, {"metadata": {"name": "q"}, "spec": {"hard": hard, **spec}})
+    await make_status(api, hard, used or dict.fromkeys(hard, "0"))
+
+
+async def make_status(api: Caller, hard: dict[str, str], used: dict[str, str]) -> None:
+    quota = await api.get(f"{QUOTAS}/q")
+    answer = await api.ask("PUT", f"{QUOTAS}/q/status", {**quota, "status": {"hard": hard, "used": used}})
     assert answer.status == 200, answer.body
 
 
@@ -80,9 +84,21 @@ async def test_concurrent_creates_never_pass_the_edge(api: Caller) -> None:
     assert len((await api.get(CLAIMS))["items"]) == 10
 
 
-async def test_a_quota_counts_only_when_its_status_does(api: Caller) -> None:
-    await api.create(QUOTAS, {"metadata": {"name": "q"}, "spec": {"hard": {COUNT: "0"}}})
+async def test_a_new_quota_holds_before_anybody_counted(api: Caller) -> None:
+    await api.create(CLAIMS, make_claim("before"))
+    await api.create(QUOTAS, {"metadata": {"name": "q"}, "spec": {"hard": {COUNT: "2"}}})
     await api.create(CLAIMS, make_claim("c"))
+    assert await used(api) == {COUNT: "2"}
+    assert (await api.ask("POST", CLAIMS, make_claim("d"))).status == 403
+
+
+async def test_a_new_quota_does_not_block_who_is_beyond_it_until_it_is_counted(api: Caller) -> None:
+    for name in ("a", "b"):
+        await api.create(CLAIMS, make_claim(name))
+    await api.create(QUOTAS, {"metadata": {"name": "q"}, "spec": {"hard": {COUNT: "1"}}})
+    await api.create(CLAIMS, make_claim("c"))
+    await make_status(api, {COUNT: "1"}, {COUNT: "3"})
+    assert (await api.ask("POST", CLAIMS, make_claim("d"))).status == 403
 
 
 async def test_a_quota_without_a_count_of_a_resource_lets_nothing_pass(api: Caller) -> None:
