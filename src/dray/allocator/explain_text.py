@@ -256,7 +256,8 @@ def _gap_sentence(gap: ConstraintGap) -> str:
         case "match":
             return f"{wants} with one {gap.text}; no device has that attribute."
         case "distinct":
-            return f"{wants}, each with another {gap.text}; there {'is' if gap.best == 1 else 'are'} only {_count(gap.best, 'value')}."
+            found = f"there {'is' if gap.best == 1 else 'are'} only {_count(gap.best, 'value')}"
+            return f"{wants}, each with another {gap.text}; {found}."
         case _:
             sets = f"{'the first ' if gap.best >= MOST_SETS else ''}{_count(gap.best, 'set')}"
             return f"constraint #{gap.constraint} holds for none of {sets} of {_count(gap.wanted, 'device')}."
@@ -365,12 +366,14 @@ def _gap_summary(gap: ConstraintGap, best: str) -> str:
     match gap.kind:
         case "match":
             has = f"{gap.best} free with {gap.values[0].value}" if gap.values else "none that has it"
-            return f"needs {gap.wanted} devices with one {gap.text}, {best} has {has}"
+            return f"needs {_count(gap.wanted, 'device')} with one {gap.text}, {best} has {has}"
         case "distinct":
-            return f"needs {_count(gap.wanted, 'device')} with different {gap.text}, {best} has {_count(gap.best, 'value')}"
+            wants = f"{_count(gap.wanted, 'device')} with different {gap.text}"
+            return f"needs {wants}, {best} has {_count(gap.best, 'value')}"
         case _:
             closest = f", closest is {_closest(gap)}" if gap.closest else ""
-            return f"needs {gap.wanted} devices that satisfy constraint #{gap.constraint}, {best} has none{closest}"
+            wants = f"{_count(gap.wanted, 'device')} that satisfy constraint #{gap.constraint}"
+            return f"needs {wants}, {best} has none{closest}"
 
 
 # Words
