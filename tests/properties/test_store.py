@@ -261,7 +261,7 @@ class SqliteMachine(StoreMachine):
 TestMemoryStore = StoreMachine.TestCase
 TestMemoryStore.settings = settings(max_examples=50, stateful_step_count=40, deadline=None)
 TestSqliteStore = SqliteMachine.TestCase
-TestSqliteStore.settings = settings(max_examples=50, stateful_step_count=40, deadline=None)
+TestSqliteStore.settings = settings(max_examples=30, stateful_step_count=40, deadline=None)
 
 
 @pytest.mark.slow
