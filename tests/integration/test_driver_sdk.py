@@ -13,6 +13,7 @@ from dray.cluster.kubelets import Exchange, FakeKubelet
 from dray.cluster.memory import add_allocated_claim, add_node, memory_api
 from dray.driver import ContainerEdits, DriverBuilder, DriverPaths, DriverRunner, Pool, PoolController, make_device
 from dray.driver.plugin import SocketPathTooLong
+from dray.driver.publisher import PoolsRefused
 from dray.proto import dra_health_v1_pb2, dra_health_v1_pb2_grpc
 from dray.testing.drivers import PrepareRefused, check_driver, expect_prepared, run_driver
 from dray.testing.waiting import eventually
@@ -204,6 +205,15 @@ async def test_deleted_slices_are_made_again_when_the_agent_registers_the_driver
         await node.kubelet.register()
         await node.wait_published()
         assert len(await node.published()) == 4
+
+
+async def test_devices_that_the_api_refuses_are_an_error_that_says_why() -> None:
+    builder = DriverBuilder("odd.example.com")
+    builder.devices(lambda: [make_device("Not A Name")])
+    builder.prepare(lambda claim, devices, config: {})
+    with pytest.raises(PoolsRefused, match=r"spec.devices\[0\].name: Invalid value"):
+        async with run_driver(builder.build()):
+            raise AssertionError("it should not start")
 
 
 async def test_network_attached_devices_are_published_for_the_cluster() -> None:

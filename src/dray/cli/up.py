@@ -43,6 +43,7 @@ from dray.cluster.model_files import BadModel
 from dray.cluster.observing import Observer
 from dray.cluster.separate import PartFailed, SeparateCluster
 from dray.driver.plugin import SocketPathTooLong
+from dray.driver.publisher import PoolsRefused
 from dray.node.shim import process_birth
 from dray.runtime.access import BadAccess
 from dray.runtime.clock import SystemClock
@@ -112,7 +113,7 @@ def run(
             asyncio.run(_up(options, model, processes))
     except (
         *(AlreadyUp, StoreUnusable, BadCertificate, BadTokenFile, CannotListen),
-        *(SocketPathTooLong, BadAccess, PartFailed, OSError),
+        *(SocketPathTooLong, PoolsRefused, BadAccess, PartFailed, OSError),
     ) as error:
         _fail(error, 1)
 

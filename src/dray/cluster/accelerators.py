@@ -58,12 +58,12 @@ def _tpu() -> Model:
 
 def _mesh(number: int) -> Pool:
     mesh = f"mesh-{number}"
-    counters = tuple(
-        CounterSet(name=f"tpus-node-{node}", counters={"tpus": Counter(value=Quantity.parse("4"))}) for node in range(4)
-    )
+    chips = Counter(value=Quantity.parse("4"))
+    counters = CounterSet(name="tpus", counters={f"tpus-node-{node}": chips for node in range(4)})
 
     def part(topology: str, index: int, nodes: range) -> Device:
-        chips = 4 * len(nodes)
+        count = 4 * len(nodes)
+        taken = {f"tpus-node-{node}": chips for node in nodes}
         return Device(
             name=f"tpu-{topology}-{index}",
             attributes=make_device(
@@ -74,15 +74,12 @@ def _mesh(number: int) -> Pool:
                     "tpuGen": "v5e",
                     "brand": "Google",
                     "accelerator": "tpu-v5e",
-                    "chipCount": chips,
+                    "chipCount": count,
                     "topology": topology,
                 },
             ).attributes,
-            capacity={"chips": DeviceCapacity(value=Quantity.parse(str(chips)))},
-            consumes_counters=tuple(
-                DeviceCounterConsumption(counter_set=item.name, counters=item.counters)
-                for item in counters[nodes.start : nodes.stop]
-            ),
+            capacity={"chips": DeviceCapacity(value=Quantity.parse(str(count)))},
+            consumes_counters=(DeviceCounterConsumption(counter_set=counters.name, counters=taken),),
             node_selector=select_nodes({MESH_LABEL: (mesh,), MESH_NODE_LABEL: tuple(map(str, nodes))}),
         )
 
@@ -91,7 +88,7 @@ def _mesh(number: int) -> Pool:
         *(part("2x4", half, range(half * 2, half * 2 + 2)) for half in range(2)),
         *(part("2x2", node, range(node, node + 1)) for node in range(4)),
     )
-    return Pool(name=mesh, devices=devices, shared_counters=counters, per_device_node_selection=True)
+    return Pool(name=mesh, devices=devices, shared_counters=(counters,), per_device_node_selection=True)
 
 
 def _sriov() -> Model:

@@ -159,7 +159,9 @@ class LocalCluster:
         pools = self._options.model.make_cluster_pools(len(self._options.node_names))
         for driver, cluster_pools in pools.items():
             client = self.client_of(driver_identity(driver), f"dra-controller-{driver}")
-            self._run(f"pools of {driver}", simulated_controller(driver, cluster_pools, client, self._clock).run())
+            controller = simulated_controller(driver, cluster_pools, client, self._clock)
+            self._run(f"pools of {driver}", controller.run())
+            await controller.wait_published()
         for index, name in enumerate(self._options.node_names):
             self.nodes[name] = self._make_node(index, name)
         for node in self.nodes.values():

@@ -11,10 +11,11 @@ them when it starts, and registers the driver a moment later.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Iterable
 
 from dray.api.codec import decode_as, to_json
-from dray.api.errors import NotFound
+from dray.api.errors import Forbidden, Invalid, NotFound
 from dray.api.meta import Json
 from dray.api.resources import NODES, RESOURCE_SLICES
 from dray.api.slices import ResourceSlice, ResourceSliceSpec
@@ -25,9 +26,15 @@ from dray.runtime.clock import Clock
 from dray.runtime.informer import Informer
 from dray.runtime.queue import WorkQueue
 
+log = logging.getLogger(__name__)
+
 REPAIR_DELAY = 5.0
 TRUSTED_SECONDS = 10.0
 """How long an own write counts that the watch hasn't shown yet."""
+
+
+class PoolsRefused(Exception):
+    """The API server doesn't take the slices; the text says why. They are tried again, but it takes another driver."""
 
 
 class WrongPool(ValueError):
@@ -60,7 +67,8 @@ class SlicePublisher:
         )
         self._published.add_handler(self._slice_changed)
         self._own = _OwnWrites(clock)
-        self._in_sync = asyncio.Event()
+        self._is_settled = asyncio.Event()
+        self._refusal = ""
 
     def publish(self, pools: Iterable[Pool]) -> None:
         """From now on this is what there is. Raises WrongPool."""
@@ -78,7 +86,7 @@ class SlicePublisher:
         self._wake()
 
     def _wake(self) -> None:
-        self._in_sync.clear()
+        self._is_settled.clear()
         self._queue.add("sync")
 
     def _slice_changed(self, old: ResourceSlice | None, new: ResourceSlice | None) -> None:
@@ -88,7 +96,10 @@ class SlicePublisher:
             self._queue.add("sync")
 
     async def wait_published(self) -> None:
-        await self._in_sync.wait()
+        """Raises PoolsRefused."""
+        await self._is_settled.wait()
+        if self._refusal:
+            raise PoolsRefused(self._refusal)
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
@@ -100,15 +111,25 @@ class SlicePublisher:
         if self._pools is None or not self._is_allowed:
             return None
         changes = plan_changes(self._driver_name, self._node_name, self._pools, self._own.over(self._published))
-        for spec in changes.create:
-            await self._create(spec)
-        for current, spec in changes.update:
-            await self._update(current, spec)
+        try:
+            for spec in changes.create:
+                await self._create(spec)
+            for current, spec in changes.update:
+                await self._update(current, spec)
+        except (Invalid, Forbidden) as error:
+            self._settle(str(error))
+            raise
         for current in changes.delete:
             await self._delete(current)
         if not changes:
-            self._in_sync.set()
+            self._settle("")
         return None
+
+    def _settle(self, refusal: str) -> None:
+        if refusal and refusal != self._refusal:
+            log.error("driver %s: its slices are refused: %s", self._driver_name, refusal)
+        self._refusal = refusal
+        self._is_settled.set()
 
     async def _create(self, spec: ResourceSliceSpec) -> None:
         prefix = f"{spec.node_name or spec.pool.name}-{self._driver_name}-".replace("/", "-").lower()
