@@ -19,7 +19,7 @@ from dray.api.features import FeatureGates
 from dray.api.meta import Json
 from dray.api.quantities import Quantity
 from dray.api.slices import ResourceSlice
-from tests.conformance.runner import Case, iter_files, load_json, load_lines
+from tests.conformance.runner import Case, has_keys, iter_data
 
 SHARE_ID = "aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa"
 
@@ -38,10 +38,12 @@ GO_FIELDS = {
 }
 
 
+is_mine = has_keys("claimsToAllocate expected -repeat")
+
+
 def iter_cases(paths: list[Path]) -> Iterator[Case]:
-    for path in iter_files(paths):
-        lines = load_lines(path) if ".jsonl" in path.name else iter([load_json(path)])
-        for scenario in lines:
+    for _, data in iter_data(paths, is_mine):
+        for scenario in data if isinstance(data, list) else [data]:
             name = scenario.get("slug") or scenario["name"]
             yield Case(name, lambda scenario=scenario: find_difference(scenario))  # type: ignore[misc]
 

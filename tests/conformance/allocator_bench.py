@@ -7,15 +7,17 @@ from pathlib import Path
 
 from dray.api.meta import Json
 from tests.conformance.allocator import find_difference
-from tests.conformance.runner import Case, iter_files, load_json
+from tests.conformance.runner import Case, has_keys, iter_data
 
 TIMED_OUT = {"results": None}
 """Where Kubernetes ran out of time, nothing fits."""
 
 
+is_mine = has_keys("claimsToAllocate expected repeat")
+
+
 def iter_cases(paths: list[Path]) -> Iterator[Case]:
-    for path in iter_files(paths):
-        scenario = load_json(path)
+    for _, scenario in iter_data(paths, is_mine):
         yield Case(scenario["name"], lambda scenario=scenario: find_difference(completed(scenario)))  # type: ignore[misc]
 
 

@@ -21,7 +21,7 @@ from dray.cel.errors import CompileError
 from dray.cel.evaluation import Outcome
 from dray.cel.program import Program, compile_expression
 from tests.conformance.cel_values import encode, encode_attribute, normalize
-from tests.conformance.runner import Case, iter_files, load_json, load_lines
+from tests.conformance.runner import Case, has_keys, iter_data
 
 BREAKS: Final = {
     "PANIC": "the compiler panics",
@@ -31,10 +31,12 @@ KINDS: Final = {"invalid": "RuleInvalid", "internal": "InternalError"}
 Mode = Literal["selector", "derived", "generic"]
 
 
+is_mine = has_keys("expression expected")
+
+
 def iter_cases(paths: list[Path]) -> Iterator[Case]:
     broken: Counter[str] = Counter()
-    for path in iter_files(paths):
-        records = load_lines(path) if ".jsonl" in path.name else iter(load_json(path))
+    for path, records in iter_data(paths, is_mine):
         for number, record in enumerate(records):
             name = f"{path.name} {record.get('id', number)} {record['expression']!r}"
             yield Case(name, lambda record=record: _compare(record, broken))  # type: ignore[misc]

@@ -24,7 +24,7 @@ from dray.cel.unchecked import resolve_names
 from dray.cel.values import TypeValue, Value, encode_key
 from tests.conformance.cel import unequal
 from tests.conformance.cel_values import encode, normalize
-from tests.conformance.runner import Case, iter_files, load_json
+from tests.conformance.runner import Case, has_keys, iter_data
 
 PHASES: Final = {"parse": "invalid", "check": "invalid", "program": "internal"}
 PRIMITIVES: Final = {
@@ -37,9 +37,12 @@ PRIMITIVES: Final = {
 }
 
 
+is_mine = has_keys("sections")
+
+
 def iter_cases(paths: list[Path]) -> Iterator[Case]:
-    for path in iter_files(paths):
-        for section in load_json(path).get("sections", ()):
+    for path, data in iter_data(paths, is_mine):
+        for section in data.get("sections", ()):
             for test in section["tests"]:
                 if test["in_scope"]:
                     name = f"{path.name} {section['name']}/{test['name']} {test['expr']!r}"

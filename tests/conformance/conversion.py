@@ -12,14 +12,17 @@ from typing import Any
 from dray.api.codec import DecodeError, decode_object, encode_as, read_object
 from dray.api.strict import decode_strict
 from tests.conformance.differences import describe
-from tests.conformance.runner import Case, iter_files, load_json
+from tests.conformance.runner import Case, has_keys, iter_data
 
 NOW = "2026-08-01T00:00:00Z"
 
 
+is_mine = has_keys("vectors")
+
+
 def iter_cases(paths: list[Path]) -> Iterator[Case]:
-    for path in iter_files(paths):
-        for vector in load_json(path)["vectors"]:
+    for _, data in iter_data(paths, is_mine):
+        for vector in data["vectors"]:
             yield Case(vector["name"], partial(check_vector, vector))
 
 

@@ -15,20 +15,23 @@ from pathlib import Path
 from typing import Any
 
 from tests.conformance.control_planes import ControlPlane, InProcess, SeparateProcesses
-from tests.conformance.runner import Case, iter_files, load_json
+from tests.conformance.runner import Case, has_keys, iter_data
 
 SETTLE_SECONDS = 30.0
 
 Json = dict[str, Any]
 
 
+is_mine = has_keys("steps title")
+
+
 def iter_cases(paths: list[Path]) -> Iterator[Case]:
-    for path in iter_files(paths):
+    for _, situations in iter_data(paths, is_mine):
         plane = SeparateProcesses() if os.environ.get("DRAY_LIFECYCLE") == "processes" else InProcess()
         with asyncio.Runner() as runner:
             try:
                 runner.run(plane.start())
-                for situation in load_json(path):
+                for situation in situations:
                     yield Case(situation["title"], partial(_run, runner, plane, situation))
             finally:
                 runner.run(plane.stop())

@@ -10,7 +10,7 @@ from typing import Any
 from dray.api import names
 from dray.api.addresses import interface_address_problems
 from tests.conformance.differences import describe
-from tests.conformance.runner import Case, iter_files, load_json
+from tests.conformance.runner import Case, has_keys, iter_data
 
 ANSWERS: dict[str, Callable[[str], Any]] = {
     "cIdentifier": names.check_c_identifier,
@@ -34,9 +34,11 @@ ANSWERS: dict[str, Callable[[str], Any]] = {
 }
 
 
+is_mine = has_keys("names", "interfaceAddresses")
+
+
 def iter_cases(paths: list[Path]) -> Iterator[Case]:
-    for path in iter_files(paths):
-        data = load_json(path)
+    for _, data in iter_data(paths, is_mine):
         for section in ("names", "interfaceAddresses"):
             for vector in data.get(section, []):
                 yield Case(f"{section} {vector['input']!r}", partial(check, vector))

@@ -18,12 +18,13 @@ from dray.validation.fields import FieldError
 from dray.validation.fields import Path as FieldPath
 from dray.validation.selectors import check_label_selector, check_node_selector
 from tests.conformance.differences import describe
-from tests.conformance.runner import Case, iter_files, load_json
+from tests.conformance.runner import Case, has_keys, iter_data
+
+is_mine = has_keys("nodeSelectors", "labelSelectors", "labelSelectorStrings", "fieldSelectors")
 
 
 def iter_cases(paths: list[Path]) -> Iterator[Case]:
-    for path in iter_files(paths):
-        data = load_json(path)
+    for _, data in iter_data(paths, is_mine):
         nodes, label_sets = data.get("nodes", []), data.get("labelSets", [])
         sections: dict[str, Callable[[Any], dict[str, Any]]] = {
             "nodeSelectors": partial(node_selector_answers, nodes=nodes),

@@ -12,16 +12,18 @@ from typing import Any
 from dray.api.printing import cells_of, columns_of
 from dray.api.times import format_time
 from tests.conformance.differences import describe
-from tests.conformance.runner import Case, iter_files, load_json
+from tests.conformance.runner import Case, has_keys, iter_data
 
 NOW = datetime(2026, 8, 1, 12, tzinfo=UTC)
 RELATIVE = re.compile(r"@(?P<sign>[+-])(?P<parts>(?:[0-9.]+[hms])+)")
 UNITS = {"h": "hours", "m": "minutes", "s": "seconds"}
 
 
+is_mine = has_keys("rows columns")
+
+
 def iter_cases(paths: list[Path]) -> Iterator[Case]:
-    for path in iter_files(paths):
-        data = load_json(path)
+    for _, data in iter_data(paths, is_mine):
         for row in data["rows"]:
             obj = row["object"]
             name = f"{obj['kind']} {obj['metadata']['name']}"

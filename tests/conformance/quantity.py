@@ -11,9 +11,12 @@ from typing import Any
 
 from dray.api.quantities import InvalidQuantity, Quantity
 from tests.conformance.differences import describe
-from tests.conformance.runner import Case, iter_files, load_json
+from tests.conformance.runner import Case, has_vectors, iter_data
 
 ONE = Quantity.parse("1")
+
+
+is_mine = has_vectors(parse="valid", pairs="semanticDeepEqual", jsonDecode="json")
 
 
 def iter_cases(paths: list[Path]) -> Iterator[Case]:
@@ -21,18 +24,21 @@ def iter_cases(paths: list[Path]) -> Iterator[Case]:
         "parse": ("input", parse_answers),
         "jsonDecode": ("json", json_answers),
     }
-    for path in iter_files(paths):
-        data = load_json(path)
+    for _, data in iter_data(paths, is_mine):
         for section, (key, answers) in checks.items():
             for vector in data.get(section, []):
                 yield Case(f"{section} {vector[key]!r}", partial(compare, vector, answers, key))
         for vector in data.get("pairs", []):
             name = f"pairs {vector['a']!r} {vector['b']!r}"
-            yield Case(name, partial(describe, vector, pair_answers(vector["a"], vector["b"])))
+            yield Case(name, partial(compare_pair, vector))
 
 
 def compare(vector: Any, answers: Callable[[Any], Any], key: str) -> str | None:
     return describe(vector, {key: vector[key], **answers(vector[key])})
+
+
+def compare_pair(vector: Any) -> str | None:
+    return describe(vector, pair_answers(vector["a"], vector["b"]))
 
 
 def go_float(number: float) -> float | str:

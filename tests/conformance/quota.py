@@ -15,14 +15,16 @@ from dray.api.features import ALL_GATES, FeatureGates
 from dray.api.pods import Pod, view_pod
 from dray.validation.quota import ExtendedResources, claim_usage, extended_resources, matching_resources
 from tests.conformance.differences import describe
-from tests.conformance.runner import Case, iter_files, load_json
+from tests.conformance.runner import Case, has_keys, iter_data
 
 NOW = datetime(2026, 8, 1, 12, tzinfo=UTC)
 
 
+is_mine = has_keys("usage", "matchingResources")
+
+
 def iter_cases(paths: list[Path]) -> Iterator[Case]:
-    for path in iter_files(paths):
-        data = load_json(path)
+    for _, data in iter_data(paths, is_mine):
         for vector in data.get("usage", []):
             yield Case(f"usage {vector['name']}", partial(check_usage, vector))
         for position, vector in enumerate(data.get("matchingResources", [])):

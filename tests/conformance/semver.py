@@ -9,12 +9,13 @@ from typing import Any
 
 from dray.api.versions import InvalidVersion, Semver, version_problems
 from tests.conformance.differences import describe
-from tests.conformance.runner import Case, iter_files, load_json
+from tests.conformance.runner import Case, has_vectors, iter_data
+
+is_mine = has_vectors(parse="draValid", pairs="compareTo")
 
 
 def iter_cases(paths: list[Path]) -> Iterator[Case]:
-    for path in iter_files(paths):
-        data = load_json(path)
+    for _, data in iter_data(paths, is_mine):
         for vector in data.get("parse", []):
             yield Case(f"parse {vector['input']!r}", partial(check_parse, vector))
         for vector in data.get("pairs", []):

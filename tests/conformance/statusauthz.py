@@ -9,13 +9,15 @@ from typing import Any
 
 from dray.api.features import KNOWN_GATES, FeatureGates
 from tests.conformance.differences import describe
-from tests.conformance.runner import Case, iter_files, load_json
+from tests.conformance.runner import Case, has_keys, iter_data
 from tests.conformance.validation import expected_answer, our_answer, run_vector
+
+is_mine = has_keys("allow operation")
 
 
 def iter_cases(paths: list[Path]) -> Iterator[Case]:
-    for path in iter_files(paths):
-        for vector in load_json(path):
+    for _, vectors in iter_data(paths, is_mine):
+        for vector in vectors:
             yield Case(vector["name"], partial(check_vector, vector))
 
 

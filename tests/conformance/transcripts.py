@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 import httpx
 
-from tests.conformance.runner import Case, iter_files, load_json
+from tests.conformance.runner import Case, has_keys, iter_data
 from tests.conformance.transcript_server import Server, running_server
 
 _PLACEHOLDER = re.compile(r"<(?:uid|rv|continue|address|creationTimestamp|deletionTimestamp)>")
@@ -32,11 +32,14 @@ _FREE_POD_FIELDS = {
 """Defaults of pods that have nothing to do with claims need not be there."""
 
 
+is_mine = has_keys("request response")
+
+
 def iter_cases(paths: list[Path]) -> Iterator[Case]:
-    for path in iter_files(paths, (".json",)):
+    for _, exchanges in iter_data(paths, is_mine):
         with running_server(os.environ) as server:
             session = Session(server)
-            for number, exchange in enumerate(load_json(path)):
+            for number, exchange in enumerate(exchanges):
                 if exchange.get("setup"):
                     session.set_up(exchange)
                 else:

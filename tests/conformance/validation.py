@@ -21,7 +21,7 @@ from dray.validation.outcome import Outcome, RequestContext
 from dray.validation.statusauthz import Access, Decision, Requester
 from dray.validation.strategy import create, update, update_status
 from tests.conformance.differences import describe
-from tests.conformance.runner import Case, iter_files, load_json
+from tests.conformance.runner import Case, has_keys, iter_data
 
 NOW = "2026-08-01T00:00:00Z"
 
@@ -63,17 +63,19 @@ OTHER_KINDS = {"ResourcePoolStatusRequest"}
 """Not served by dray."""
 
 
+is_mine = has_keys("operation object -allow")
+
+
 def iter_cases(paths: list[Path]) -> Iterator[Case]:
     for vector, profile in iter_vectors(paths):
         yield Case(f"{vector['kind']} {vector['name']} ({profile})", partial(check_vector, vector, PROFILES[profile]))
 
 
 def iter_vectors(paths: list[Path]) -> Iterator[tuple[dict[str, Any], str]]:
-    for path in iter_files(paths):
-        content = load_json(path)
+    for _, content in iter_data(paths, is_mine):
         for vector in content if isinstance(content, list) else []:
             for profile in PROFILES:
-                if profile in vector["gateProfiles"] and vector["kind"] not in OTHER_KINDS:
+                if profile in (vector["gateProfiles"] or ()) and vector["kind"] not in OTHER_KINDS:
                     yield vector, profile
 
 
