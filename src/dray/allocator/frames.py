@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from enum import IntEnum
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from dray.allocator.situation import State
 from dray.allocator.tables import Option, Slot, Stop
 
 if TYPE_CHECKING:
     from dray.allocator.search import Search
+
+
+EVERY_SLOT: Final = -1
+"""A blame that names all slots."""
 
 
 class Pick(NamedTuple):
@@ -33,6 +37,10 @@ class Stopped(Exception):
         self.stop = stop
 
 
+class Hopeless(Exception):
+    """There is no solution, as was found out by other means."""
+
+
 class Frame(Protocol):
     def resume(self, outcome: Outcome | None) -> Move:
         """Go on after a branch ended so (None: none tried yet): the frame of the next one, or this frame's outcome."""
@@ -44,10 +52,13 @@ Move = Outcome | Frame
 class SlotFrame:
     """Tries the options of a slot."""
 
-    __slots__ = ("_all_exceeded", "_next", "_search", "_slot", "_state")
+    __slots__ = ("_all_exceeded", "_blame", "_is_risky", "_next", "_search", "_slot", "_state")
 
     def __init__(self, search: Search, slot: Slot, state: State) -> None:
         self._search = search
+        self._is_risky = search.outlook.risky[slot.number]
+        """Whether another option may end in an error, and so has to be tried."""
+        self._blame = 0
         self._slot = slot
         self._state = state
         self._next = 0
@@ -58,6 +69,11 @@ class SlotFrame:
         while outcome is not Outcome.FOUND:
             if outcome is Outcome.DEAD:
                 self._all_exceeded = False
+                if not self._search.blame >> self._slot.number & 1 and not self._is_risky:
+                    return outcome
+                self._blame |= self._search.blame
+            elif outcome is Outcome.EXCEEDED:
+                self._blame = EVERY_SLOT
             if self._next == len(options):
                 return self._give_up()
             self._next += 1
@@ -69,6 +85,7 @@ class SlotFrame:
 
     def _give_up(self) -> Outcome:
         self._search.remember_dead(self._slot, self._state)
+        self._search.blame = self._blame & ~(1 << self._slot.number)
         # Beyond the claim the limit is no reason any more: earlier claims may leave other devices.
         return Outcome.EXCEEDED if self._all_exceeded and not self._slot.opens_claim else Outcome.DEAD
 
@@ -91,12 +108,16 @@ class TakenFrame:
             if not isinstance(move, Outcome):
                 return move
             outcome = move
+        search = self._search
         if outcome is not Outcome.FOUND and self._before >= 0:
-            del self._search.picks[self._before :]
+            del search.picks[self._before :]
             self._before = -1
-            self._search.note_failure()
-            if self._instead is not None and outcome is Outcome.DEAD:
-                return self._instead
+            search.note_failure()
+            had_part = search.blame >> self._option.slot & 1
+            if had_part and outcome is Outcome.DEAD:
+                if self._instead is not None:
+                    return self._instead
+                search.blame |= search.causes.of_slot(self._option.slot)
         return outcome
 
 
@@ -123,7 +144,7 @@ class OrderedFrame:
                 if outcome is Outcome.EXCEEDED:
                     return outcome
             if not self._left:
-                return Outcome.DEAD
+                return search.dead_end(EVERY_SLOT)
             low = self._left & -self._left
             self._left ^= low
             if self._failing & low:
@@ -138,7 +159,7 @@ class OrderedFrame:
 class SafeFrame:
     """Tries devices where nothing can end in an error: twins of a device that failed are left out."""
 
-    __slots__ = ("_key", "_left", "_narrowed", "_option", "_remaining", "_search", "_state")
+    __slots__ = ("_blame", "_key", "_left", "_narrowed", "_option", "_remaining", "_search", "_state")
 
     def __init__(
         self,
@@ -152,6 +173,7 @@ class SafeFrame:
         key: Hashable | None = None,
     ) -> None:
         self._search = search
+        self._blame = 0
         self._narrowed = narrowed
         self._key = key
         """Under which to remember it if it fails."""
@@ -167,17 +189,17 @@ class SafeFrame:
                 failed = search.picks.pop().position
                 if outcome is Outcome.EXCEEDED:
                     return outcome
-                self._left &= ~search.symmetry.twins(failed, self._option, self._state)
                 search.note_failure()
+                if not search.blame >> self._option.slot & 1:
+                    return self._give_up(search.blame)
+                self._blame |= search.blame
+                self._left &= ~search.symmetry.twins(failed, self._option, self._state)
                 if not self._narrowed:
                     self._narrowed = True
-                    self._left = search.outlook.narrow(
-                        self._option, self._remaining, self._left, self._state, thorough=True
-                    )
+                    self._left = search.narrow(self._option, self._remaining, self._left, self._state, thorough=True)
+                    self._blame |= search.blame
             if self._left.bit_count() < self._remaining:
-                if self._key is not None:
-                    search.dead.add(self._key)
-                return Outcome.DEAD
+                return self._give_up(self._blame | search.causes.of_slot(self._option.slot))
             low = self._left & -self._left
             self._left ^= low
             move = search.pick(self._option, self._remaining, low, self._state)
@@ -185,3 +207,8 @@ class SafeFrame:
                 return move
             outcome = move
         return outcome
+
+    def _give_up(self, blame: int) -> Outcome:
+        if self._key is not None:
+            self._search.dead.add(self._key)
+        return self._search.dead_end(blame)

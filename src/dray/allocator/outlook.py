@@ -6,9 +6,11 @@ the best case: at every open slot on its own, or at all open slots under one con
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
-from dray.allocator.constraints import AttributeColumn, iter_bits
+from dray.allocator.assignment import can_assign
+from dray.allocator.common import Want, Wants, find_common
+from dray.allocator.constraints import iter_bits
 from dray.allocator.counters import Bucket
 from dray.allocator.packing import Item, Yield, can_serve, find_yields
 from dray.allocator.situation import Situation, State
@@ -18,24 +20,16 @@ MOST_YIELDS: Final = 1 << 14
 """So many are remembered per table."""
 
 
-class Want(NamedTuple):
-    """A way to fill an open slot: so many devices out of these."""
-
-    option: Option
-    needed: int
-    devices: int
-
-
-Wants = list[Want]
-"""The ways to fill one slot."""
-
-
 class Outlook:
-    def __init__(self, table: Table, situation: Situation) -> None:
+    def __init__(self, table: Table, situation: Situation, end: int) -> None:
+        """Slots from `end` on aren't looked at."""
         self._table: Final = table
         self._situation: Final = situation
+        self._end: Final = end
         self.risky: Final = self._find_risky() if table.can_fail else [False] * (len(table.slots) + 1)
         """Whether a slot or a later one may end in an error."""
+        self.missing: int | None = None
+        """The slot that there was no hope for when candidates were last narrowed, if it was a single one."""
 
     def _find_risky(self) -> list[bool]:
         risky = [False] * (len(self._table.slots) + 1)
@@ -58,13 +52,15 @@ class Outlook:
         """
         table = self._table
         slot = table.slots[option.slot]
-        is_last = slot.number + 1 == len(table.slots)
+        is_last = slot.number + 1 == self._end
         if is_last and not option.columns and not candidates & (table.drawing | table.shareable):
             return candidates
+        self.missing = None
         open_slots: list[Wants] = [[Want(option, remaining, candidates)]]
-        for later in table.slots[slot.number + 1 :]:
+        for later in table.slots[slot.number + 1 : self._end]:
             wants = self._wants(later, state, same_claim=later.claim == slot.claim)
             if not wants:
+                self.missing = later.number
                 return 0
             open_slots.append(wants)
         if not self._has_enough_in_all(open_slots) or not self._has_distinct(slot, open_slots, state):
@@ -93,42 +89,32 @@ class Outlook:
         return wants
 
     def _with_common_elements(self, slot: Slot, open_slots: list[Wants], state: State) -> int:
-        """Each match constraint needs one element of which every slot that it covers has enough devices."""
+        """The match constraints of a claim need one element each, with which every slot has enough devices."""
         by_claim: dict[int, list[Wants]] = {}
         for wants in open_slots:
             by_claim.setdefault(self._table.slots[wants[0].option.slot].claim, []).append(wants)
         candidates = open_slots[0][0].devices
         for claim, slots in by_claim.items():
-            numbers = {
-                number for wants in slots for want in wants for number, column in want.option.columns if column.matches
-            }
-            for number in numbers:
-                bound = state.constraints[number] if claim == slot.claim else 0
-                elements = _viable_elements(number, bound, slots)
-                if not elements:
-                    return 0
-                own = dict(open_slots[0][0].option.columns).get(number) if claim == slot.claim else None
-                if own is not None:
-                    with_elements = 0
-                    for element in elements:
-                        with_elements |= own.masks.get(element, 0)
-                    candidates &= with_elements
+            states = state.constraints if claim == slot.claim else None
+            narrowed = find_common(slots, states, self._table.shareable)
+            if narrowed is None:
+                return 0
+            if claim == slot.claim:
+                candidates &= narrowed
         return candidates
 
     def _has_enough_in_all(self, open_slots: list[Wants]) -> bool:
-        """Slots that want whole devices can't have more of them than there are in all."""
+        """Every slot may have enough on its own, but not all at once."""
         if len(open_slots) == 1:
             return True
-        union = needed = 0
+        needs: list[int] = []
+        devices: list[int] = []
         for wants in open_slots:
-            devices = 0
-            for want in wants:
-                devices |= want.devices
-            if any(want.option.admin for want in wants) or devices & self._table.shareable:
+            if any(want.option.admin for want in wants):
                 continue
-            union |= devices
-            needed += min(want.needed for want in wants)
-        return needed <= union.bit_count()
+            needs.append(min(want.needed for want in wants))
+            devices.append(_all_devices(wants))
+        return can_assign(needs, devices, self._table.shareable)
 
     def _has_shares(self, open_slots: list[Wants], state: State) -> bool:
         """Slots that only shareable devices can fill need that many shares in all."""
@@ -214,45 +200,34 @@ class Outlook:
 
     def _has_distinct(self, slot: Slot, open_slots: list[Wants], state: State) -> bool:
         """A distinct constraint needs as many elements as devices, as every device takes at least one."""
+        needed: dict[tuple[int, int], int] = {}
+        elements: dict[tuple[int, int], int] = {}
         for wants in open_slots:
-            if len(wants) != 1 or self._table.slots[wants[0].option.slot].claim != slot.claim:
-                continue
-            want = wants[0]
-            for number, column in want.option.columns:
-                if column.matches:
+            claim = self._table.slots[wants[0].option.slot].claim
+            for number, _ in wants[0].option.columns:
+                columns = [dict(want.option.columns).get(number) for want in wants]
+                if any(column is None or column.matches for column in columns):
                     continue
-                taken = state.constraints[number] >> 1
-                found = sum(
-                    1 for element, mask in column.masks.items() if mask & want.devices and not taken >> element & 1
-                )
-                if found < want.needed:
-                    return False
+                key = (claim, number)
+                needed[key] = needed.get(key, 0) + min(want.needed for want in wants)
+                for want, column in zip(wants, columns, strict=True):
+                    assert column is not None
+                    for element, mask in column.masks.items():
+                        if mask & want.devices:
+                            elements[key] = elements.get(key, 0) | 1 << element
+        for (claim, number), count in needed.items():
+            taken = state.constraints[number] >> 1 if claim == slot.claim else 0
+            if (elements.get((claim, number), 0) & ~taken).bit_count() < count:
+                return False
         return True
+
+
+def _all_devices(wants: Wants) -> int:
+    devices = 0
+    for want in wants:
+        devices |= want.devices
+    return devices
 
 
 def _least(one: dict[str, int], other: dict[str, int]) -> dict[str, int]:
     return {name: min(amount, other[name]) for name, amount in one.items() if name in other}
-
-
-def _viable_elements(number: int, bound: int, slots: list[Wants]) -> list[int]:
-    """The elements of which every slot has enough devices; `bound` are those that all devices so far have, if any."""
-    columns: list[list[tuple[Want, AttributeColumn | None]]] = [
-        [(want, dict(want.option.columns).get(number)) for want in wants] for wants in slots
-    ]
-    elements: dict[int, None] = dict.fromkeys(iter_bits(bound))
-    if not bound:
-        for ways in columns:
-            for _, column in ways:
-                if column is not None:
-                    elements |= dict.fromkeys(column.masks)
-    return [
-        element
-        for element in elements
-        if all(
-            any(
-                column is None or (want.devices & column.masks.get(element, 0)).bit_count() >= want.needed
-                for want, column in ways
-            )
-            for ways in columns
-        )
-    ]

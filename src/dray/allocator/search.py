@@ -7,6 +7,7 @@ tree in the same order, so the first solution we meet is the same one; we only l
     too few       not enough devices are left for the slots that are still open (see `outlook`)
     twins         after a device failed, devices that nothing can tell from it fail too (see `symmetry`)
     dead ends     what failed once fails again, if all it depends on is as it was (see `symmetry`)
+    no part       slots that had no part in a failure are skipped on the way back (see `blame`)
 
 Leaving out branches must not hide errors. Kubernetes ends with an error when it looks at a device whose selector fails,
 so a branch is left out only if no such device can be met in it; the walk is `safe` there. Elsewhere every device is
@@ -21,8 +22,21 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import Final, NamedTuple
 
+from dray.allocator.blame import Blame
 from dray.allocator.errors import DeadlineExceeded
-from dray.allocator.frames import Frame, Move, OrderedFrame, Outcome, Pick, SafeFrame, SlotFrame, Stopped, TakenFrame
+from dray.allocator.frames import (
+    EVERY_SLOT,
+    Frame,
+    Hopeless,
+    Move,
+    OrderedFrame,
+    Outcome,
+    Pick,
+    SafeFrame,
+    SlotFrame,
+    Stopped,
+    TakenFrame,
+)
 from dray.allocator.outlook import Outlook
 from dray.allocator.requests import Failure
 from dray.allocator.sets import SetConstraints
@@ -57,13 +71,27 @@ def find_solution(table: Table, situation: Situation, limits: Limits, statistics
 
 
 class Search:
-    def __init__(self, table: Table, situation: Situation, limits: Limits, statistics: Statistics) -> None:
+    def __init__(
+        self,
+        table: Table,
+        situation: Situation,
+        limits: Limits,
+        statistics: Statistics,
+        claim: int | None = None,
+    ) -> None:
+        """With `claim`, only that claim is looked at, as if it were alone."""
         self.table: Final = table
+        numbers = [slot.number for slot in table.slots if claim is None or slot.claim == claim]
+        self._first: Final = numbers[0] if numbers else 0
+        self._end: Final = numbers[-1] + 1 if numbers else 0
         self.situation: Final = situation
-        self.outlook: Final = Outlook(table, situation)
+        self.outlook: Final = Outlook(table, situation, self._end)
         self.symmetry: Final = Symmetry(table, situation)
         self.sets: Final = SetConstraints(table, statistics)
         self.picks: Final[list[Pick]] = []
+        self.causes: Final = Blame(table, self.picks)
+        self.blame = EVERY_SLOT
+        """The slots that the last dead end depends on."""
         self.dead: Final[set[Hashable]] = set()
         self._limits: Final = limits
         self._statistics: Final = statistics
@@ -75,12 +103,14 @@ class Search:
     def run(self) -> Solution | None:
         try:
             return self._run()
+        except Hopeless:
+            return None
         finally:
             self._statistics.steps += self._steps
 
     def _run(self) -> Solution | None:
         frames: list[Frame] = []
-        move: Move = self.open_slot(0, self.situation.start)
+        move: Move = self.open_slot(self._first, self.situation.start)
         while move is not Outcome.FOUND:
             if isinstance(move, Outcome):
                 if not frames:
@@ -99,15 +129,14 @@ class Search:
             raise DeadlineExceeded(self._steps)
 
     def open_slot(self, number: int, state: State) -> Move:
-        slots = self.table.slots
-        if number == len(slots):
+        if number == self._end:
             return Outcome.FOUND
-        slot = slots[number]
+        slot = self.table.slots[number]
         if slot.opens_claim:
             state = state.in_next_claim(slot.constraints)
         if self.dead and self.symmetry.key(slot, None, 0, 0, state) in self.dead:
-            return Outcome.DEAD
-        if len(slot.options) == 1 and not (slot.opens_claim and number):
+            return self.dead_end(self.causes.of_rest(number))
+        if len(slot.options) == 1 and not (slot.opens_claim and number > self._first):
             return self.open_option(slot.options[0], state)
         return SlotFrame(self, slot, state)
 
@@ -118,9 +147,13 @@ class Search:
             if key is not None:
                 self.dead.add(key)
 
+    def dead_end(self, blame: int) -> Outcome:
+        self.blame = blame
+        return Outcome.DEAD
+
     def open_option(self, option: Option, state: State) -> Move:
         if option.takes_all:
-            return self._take_all(option, state) if option.count else Outcome.DEAD
+            return self._take_all(option, state) if option.count else self.dead_end(1 << option.slot)
         if option.count == 0:
             return self.close_option(option, state)
         if state.total + option.count > MAX_ALLOCATION_RESULTS:
@@ -135,7 +168,7 @@ class Search:
                 raise DeadlineExceeded(self._steps)
             stop = self.sets.check(slot, constraint, self.picks)
             if stop is False:
-                return Outcome.DEAD
+                return self.dead_end(self.sets.slots_of(slot, constraint))
             if stop is not True:
                 raise Stopped(stop)
         return self.open_slot(option.slot + 1, state)
@@ -152,10 +185,10 @@ class Search:
         if failing or self.outlook.risky[option.slot + 1]:
             return OrderedFrame(self, option, remaining, candidates, failing, state)
         if candidates.bit_count() < remaining:
-            return Outcome.DEAD
+            return self.dead_end(self.causes.of_slot(option.slot))
         narrowed = self._looks_ahead
         if narrowed:
-            candidates = self.outlook.narrow(option, remaining, candidates, state, thorough=self._has_failed)
+            candidates = self.narrow(option, remaining, candidates, state, thorough=self._has_failed)
             if candidates.bit_count() < remaining:
                 return Outcome.DEAD
             self._looks_ahead = self._has_failed
@@ -163,13 +196,36 @@ class Search:
         if self._has_failed:
             key = self.symmetry.key(self.table.slots[option.slot], option, remaining, candidates, state)
             if key in self.dead:
-                return Outcome.DEAD
+                return self.dead_end(self.causes.of_rest(option.slot))
         if remaining > 1 and self._is_uniform(option, candidates, state):
             return self._take_first(option, remaining, candidates, state)
         return SafeFrame(self, option, remaining, candidates, state, narrowed=narrowed, key=key)
 
+    def narrow(self, option: Option, remaining: int, candidates: int, state: State, *, thorough: bool) -> int:
+        """The candidates with which there is hope; if they are too few, says which slots are to blame."""
+        left = self.outlook.narrow(option, remaining, candidates, state, thorough=thorough)
+        if left.bit_count() < remaining:
+            missing = self.outlook.missing
+            self.blame = self.causes.of_rest(option.slot) if missing is None else self.causes.of_slot(missing)
+        return left
+
     def note_failure(self) -> None:
+        """From now on, look ahead at every step. The first time, see whether each claim fits on its own."""
+        if self._has_failed:
+            return
         self._looks_ahead = self._has_failed = True
+        claims = {slot.claim for slot in self.table.slots[self._first : self._end]}
+        if len(claims) > 1 and not self.outlook.risky[self._first]:
+            for claim in sorted(claims):
+                if not self._fits_alone(claim):
+                    raise Hopeless
+
+    def _fits_alone(self, claim: int) -> bool:
+        try:
+            return Search(self.table, self.situation, self._limits, self._statistics, claim).run() is not None
+        except Stopped:
+            # An expression failed on a set that the search for all claims may never come to.
+            return True
 
     def _is_uniform(self, option: Option, candidates: int, state: State) -> bool:
         """Whether it makes no difference to this slot which of the candidates are picked."""
@@ -214,7 +270,7 @@ class Search:
         before = len(self.picks)
         if not option.columns and not option.match & (self.table.drawing | self.table.shareable):
             if option.match & (self.situation.in_use(option, state) | ~self.situation.candidates(option, state)):
-                return Outcome.DEAD
+                return self.dead_end(self.causes.of_slot(option.slot))
             self.count_step()
             self.picks.extend([Pick(option, position) for position in option.positions])
             return TakenFrame(self, option, before, self.situation.after_all(option.match, option.count, state))
@@ -223,7 +279,7 @@ class Search:
             after = self._take_one_of_all(option, position, state)
             if after is None:
                 del self.picks[before:]
-                return Outcome.DEAD
+                return self.dead_end(self.causes.of_slot(option.slot))
             self.picks.append(Pick(option, position))
             state = after
         return TakenFrame(self, option, before, state)

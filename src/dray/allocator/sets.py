@@ -22,6 +22,14 @@ class SetConstraints:
         self._table: Final = table
         self._statistics: Final = statistics
 
+    def slots_of(self, slot: Slot, constraint: Constraint) -> int:
+        """The slots whose picks decide whether the constraint holds, as a mask."""
+        mask = 1 << slot.number
+        for other in self._table.slots[: slot.number]:
+            if other.claim == slot.claim and any(constraint.covers(option.alternative) for option in other.options):
+                mask |= 1 << other.number
+        return mask
+
     def check(self, slot: Slot, constraint: Constraint, picks: Sequence[Pick]) -> bool | Stop:
         """Whether the devices picked for the constraint's requests satisfy it; why not, if that can't be told.
 

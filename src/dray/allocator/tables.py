@@ -138,8 +138,12 @@ class Table:
         """What counter sets can give, for states seen so far (see `packing`)."""
         self.closed: Final[dict[tuple[int, Bucket], int]] = {}
         """The devices that a bucket doesn't admit, for states of buckets seen so far."""
+        self.wanted: Final = _wanted_by(self.slots)
         self.later: Final = self._find_later()
         """By slot: the devices that later slots may want."""
+        self.linked: Final = _linked_to(self.slots)
+        self.drawn_sets: Final = [self._find_sets(wanted) for wanted in self.wanted]
+        """By slot: the counter sets that its devices draw from."""
         self.can_fail: Final = any(
             option.failing or any(column.failed or option.takes_all for _, column in option.columns)
             for option in self.options
@@ -235,12 +239,16 @@ class Table:
 
     def _find_later(self) -> list[int]:
         later = [0] * len(self.slots)
-        wanted = 0
-        for slot in reversed(self.slots):
-            later[slot.number] = wanted
-            for option in slot.options:
-                wanted |= option.usable
+        for number in range(len(self.slots) - 1, 0, -1):
+            later[number - 1] = later[number] | self.wanted[number]
         return later
+
+    def _find_sets(self, wanted: int) -> int:
+        sets = 0
+        for bucket, mask in enumerate(self.drawer_masks):
+            if mask & wanted:
+                sets |= 1 << bucket
+        return sets
 
     @property
     def is_constrained(self) -> bool:
@@ -306,3 +314,30 @@ def _bucket_offsets(parts: Sequence[PoolPart]) -> tuple[int, ...]:
     for part in parts:
         offsets.append(offsets[-1] + len(part.shape.counters.sets))
     return tuple(offsets)
+
+
+def _wanted_by(slots: Sequence[Slot]) -> list[int]:
+    """By slot: all devices that it may have."""
+    found: list[int] = []
+    for slot in slots:
+        wanted = 0
+        for option in slot.options:
+            wanted |= option.usable
+        found.append(wanted)
+    return found
+
+
+def _linked_to(slots: Sequence[Slot]) -> list[int]:
+    """By slot: the slots of the same claim that share a constraint with it, or the limit of a claim."""
+    found: list[int] = []
+    for slot in slots:
+        same = [other for other in slots if other.claim == slot.claim]
+        most = sum(max((option.count for option in other.options), default=0) for other in same)
+        numbers = {number for option in slot.options for number, _ in option.columns}
+        mask = 0
+        for other in same:
+            theirs = {number for option in other.options for number, _ in option.columns}
+            if numbers & theirs or most > MAX_ALLOCATION_RESULTS:
+                mask |= 1 << other.number
+        found.append(mask)
+    return found
