@@ -20,7 +20,7 @@ def write_fold(context: Context, node: Fold) -> Code:
         if keeps_devices:
             context.slots[node.accumulator] = Code(accumulator, "list", DEVICES)
         # An empty list or map grows in the loop, so it has to be a new one each time.
-        start = "[]" if init.value == [] else "{}" if init.value == {} else init.text
+        start = "[]" if init.value == [] else "MutableMap()" if init.value == {} else init.text
         loop = _write_body(context, node, accumulator)
         result = context.expression(node.result)
         inner = context.lines

@@ -201,30 +201,32 @@ def _make_equality(builder: Builder, node: Equality) -> Step:
 
 
 def _make_call(builder: Builder, node: Call) -> Step:
+    """A call is paid for before it is made, unless the price is by its result: so work that is too much isn't done."""
     if len(node.arguments) == 1:
         return _make_unary(builder, node)
     if len(node.arguments) == 2 and not node.stops:
         return _make_binary(builder, node)
     steps, apply, price = tuple(map(builder.make_step, node.arguments)), node.apply, _price(node)
+    by_result = node.cost is not None and node.cost.by_result
     last = len(steps) - 1
 
     def step(state: State) -> Value:
         arguments: list[Value] = []
-        error: EvaluationError | None = None
         for index, argument in enumerate(steps):
             value = argument(state)
             arguments.append(value)
-            if type(value) is EvaluationError:
-                if index < last:
-                    return value
-                error = value
-        result: Value = error
-        if error is None:
+            if type(value) is EvaluationError and index < last:
+                return value
+        result = arguments[-1] if arguments else None
+        if not by_result:
+            state.charge(1 if price is None else price(tuple(arguments), result, state))
+        if type(result) is not EvaluationError:
             try:
                 result = apply(state, *arguments)
             except EvaluationError as raised:
                 result = as_error_value(raised)
-        state.charge(1 if price is None else price(tuple(arguments), result, state))
+        if by_result and price is not None:
+            state.charge(price(tuple(arguments), result, state))
         return result
 
     return step
@@ -236,33 +238,37 @@ def _price(node: Call) -> Callable[[tuple[Value, ...], Value, State], int] | Non
 
 def _make_unary(builder: Builder, node: Call) -> Step:
     argument, apply, price = builder.make_step(node.arguments[0]), node.apply, _price(node)
+    by_result = node.cost is not None and node.cost.by_result
 
     def step(state: State) -> Value:
-        value = argument(state)
-        result = value
+        value = result = argument(state)
+        if not by_result:
+            state.cost += 1 if price is None else price((value,), None, state)
+            if state.cost > state.cost_limit:
+                raise CostLimitExceeded
         if type(value) is not EvaluationError:
             try:
                 result = apply(state, value)
             except EvaluationError as raised:
                 result = as_error_value(raised)
-        state.cost += 1 if price is None else price((value,), result, state)
-        if state.cost > state.cost_limit:
-            raise CostLimitExceeded
+        if by_result and price is not None:
+            state.charge(price((value,), result, state))
         return result
 
     return step
 
 
 def _make_binary(builder: Builder, node: Call) -> Step:
-    left, right, apply, price = (
-        builder.make_step(node.arguments[0]),
-        builder.make_step(node.arguments[1]),
-        node.apply,
-        _price(node),
-    )
+    left, right = map(builder.make_step, node.arguments)
+    apply, price = node.apply, _price(node)
+    by_result = node.cost is not None and node.cost.by_result
 
     def step(state: State) -> Value:
         first, second = left(state), right(state)
+        if not by_result:
+            state.cost += 1 if price is None else price((first, second), None, state)
+            if state.cost > state.cost_limit:
+                raise CostLimitExceeded
         result: Value
         if type(first) is EvaluationError:
             result = first
@@ -273,9 +279,8 @@ def _make_binary(builder: Builder, node: Call) -> Step:
                 result = apply(state, first, second)
             except EvaluationError as raised:
                 result = as_error_value(raised)
-        state.cost += 1 if price is None else price((first, second), result, state)
-        if state.cost > state.cost_limit:
-            raise CostLimitExceeded
+        if by_result and price is not None:
+            state.charge(price((first, second), result, state))
         return result
 
     return step

@@ -104,6 +104,11 @@ class Program:
             return answer
         raise EvaluationError(f"CEL result of type {type_name(answer)} could not be converted to bool")
 
+    @property
+    def fast_bound(self) -> int | None:
+        """Cost limits from this on need no counting; None if every evaluation counts its cost."""
+        return None if self._fast is None else self._bound
+
     def run_exact(self, value: Value, cost_limit: int = DEFAULT_COST_LIMIT) -> Outcome:
         """Evaluates with Kubernetes' exact rules on errors and cost."""
         inputs = self._inputs(value)

@@ -11,8 +11,16 @@ import re2
 MAX_MEMORY: Final = 1 << 20
 """Per expression. Go would take larger ones; an expression of 10 KiB could hold hundreds of them."""
 
-_ANY_BYTE: Final = re.compile(r"(?<!\\)(?:\\\\)*\\C")
-_QUOTED: Final = re.compile(r"\\Q.*?(?:\\E|$)", re.DOTALL)
+MAX_DEPTH: Final = 1000
+_PART: Final = re.compile(
+    r"""\\Q.*?(?:\\E|$)            # quoted text
+    | \\(?P<escape>.)             # an escaped character
+    | \[\^?\]?(?:\[:\^?\w+:\]|\\.|[^\]\\])*\]   # a class of characters
+    | \(\?P?<(?P<name>\w+)>      # a group with a name
+    | [()]                       # any other group
+    """,
+    re.DOTALL | re.VERBOSE | re.ASCII,
+)
 
 
 class InvalidRegex(ValueError):
@@ -28,8 +36,8 @@ class Regex:
         options = re2.Options()
         options.max_mem = MAX_MEMORY
         options.log_errors = False
-        if "\\C" in pattern and _ANY_BYTE.search(_QUOTED.sub("", pattern)):
-            raise InvalidRegex(f"error parsing regexp: invalid escape sequence: `\\C` in {pattern!r}")
+        options.never_capture = True  # only whole matches are of interest
+        _refuse_what_go_refuses(pattern)
         try:
             self._compiled: Any = re2.compile(pattern, options)
         except re2.error as error:
@@ -62,6 +70,22 @@ class Regex:
             position = end if end != position else position + _width(data, position)
             previous_end = end
         return found
+
+
+def _refuse_what_go_refuses(pattern: str) -> None:
+    """The library takes what Go doesn't: `\\C` for any byte, a group name that is used twice, and deep nesting."""
+    names: set[str] = set()
+    depth = 0
+    for part in _PART.finditer(pattern):
+        depth += (part[0][0] == "(") - (part[0] == ")")
+        if depth > MAX_DEPTH:
+            raise InvalidRegex("error parsing regexp: expression nests too deeply")
+        if part["escape"] == "C":
+            raise InvalidRegex("error parsing regexp: invalid escape sequence: `\\C`")
+        if (name := part["name"]) is not None:
+            if name in names:
+                raise InvalidRegex(f"error parsing regexp: duplicate capture group name: `{name}`")
+            names.add(name)
 
 
 def _width(data: bytes, position: int) -> int:

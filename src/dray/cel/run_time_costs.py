@@ -94,6 +94,8 @@ class Rule(NamedTuple):
 
     actual: Callable[[Arguments, Value, Meter], int]
     bound: Callable[[Sizes], int]
+    by_result: bool = False
+    """Whether the result matters; if not, a call can be paid for before it is made."""
 
 
 def _by_size(price: Callable[..., int], *indexes: int, inside: bool = True) -> Rule:
@@ -112,7 +114,9 @@ def _by_size(price: Callable[..., int], *indexes: int, inside: bool = True) -> R
 
 
 def _by_result(price: Callable[[int], int]) -> Rule:
-    return Rule(lambda arguments, result, meter: price(_size_inside(result)), lambda sizes: price(sizes.result))
+    return Rule(
+        lambda arguments, result, meter: price(_size_inside(result)), lambda sizes: price(sizes.result), by_result=True
+    )
 
 
 def _twice(length: int) -> int:

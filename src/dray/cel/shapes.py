@@ -161,6 +161,15 @@ def _sum(arguments: list[Shape]) -> Shape:
     return Shape(left.length + right.length, joined.item, joined.key)
 
 
+def _inserted(arguments: list[Shape]) -> Shape:
+    """`cel.@mapInsert`: of one entry, or of a whole map."""
+    if len(arguments) == 2:
+        return _sum(arguments)
+    entries, key, value = arguments
+    item = value if entries.item is None else join(entries.item, value)
+    return Shape(entries.length + 1, item, max(entries.key, key.length))
+
+
 def _replaced(arguments: list[Shape]) -> Shape:
     text, _, new, *_ = arguments
     return Shape((text.length + 1) * (new.length + 1))
@@ -183,6 +192,7 @@ def _flat(arguments: list[Shape]) -> Shape:
 
 _RESULTS: Final[dict[str, Callable[[list[Shape]], Shape]]] = {
     "_+_": _sum,
+    "cel.@mapInsert": _inserted,
     "string": _text_of,
     "bytes": lambda arguments: Shape(4 * arguments[0].length),
     "charAt": lambda arguments: SCALAR,
