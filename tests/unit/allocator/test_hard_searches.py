@@ -68,10 +68,7 @@ def test_requests_without_a_part_in_a_failure_are_skipped_on_the_way_back() -> N
     by_id = [f'device.attributes["{D}"].?id.orValue({number}) % 3 != {number}' for number in range(3)]
     claim = make_claim(
         make_request("links", 1, has_ends),
-        *(
-            make_request(f"r{number}", 2, f"{has_id} && device.attributes['{D}'].id % 3 != {number}")
-            for number in range(3)
-        ),
+        *(make_request(f"r{number}", 2, selector) for number, selector in enumerate(by_id)),
         make_request("more-links", 3, has_ends),
         constraints=[make_constraint("links", "more-links", distinct=f"{D}/ends")],
     )
