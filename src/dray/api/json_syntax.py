@@ -12,6 +12,9 @@ from dray.api.quoting import quote
 _SPACE: Final = " \t\n\r"
 _NUMBER: Final = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
 _STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*"?', re.DOTALL)
+_LARGE: Final = re.compile(r"[0-9]{300}|[0-9][eE][+]?[0-9]{3}")
+"""Something that could be a number larger than any float."""
+_SEPARATORS: Final = str.maketrans("[]{}:,", "      ")
 _LITERALS: Final = ("true", "false", "null")
 
 
@@ -65,6 +68,19 @@ def read_value(text: str) -> Any:
         line = text.count("\n", 0, at) + 1
         shown = error.number if len(error.number) <= 24 else f"{error.number[:20]}…"
         raise JsonSyntaxError(f"the number {shown} is out of range", line, at - text.rfind("\n", 0, at)) from None
+
+
+def find_number_out_of_range(text: str) -> str | None:
+    """The first number of a JSON text that is larger than any float."""
+    if _LARGE.search(text) is None:
+        return None
+    return next(
+        (number for number in _STRING.sub("", text).translate(_SEPARATORS).split() if _is_out_of_range(number)), None
+    )
+
+
+def _is_out_of_range(number: str) -> bool:
+    return number[-1].isdigit() and not math.isfinite(float(number))
 
 
 class _OutOfRange(ValueError):

@@ -43,6 +43,7 @@ RequestNames = Mapping[str, frozenset[str]]
 NOT_A_REQUEST: Final = (
     "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'"
 )
+_MAX_UINT64: Final = 2**64 - 1
 _ONE_OF_REQUEST: Final = "exactly one of `exactly` or `firstAvailable` is required"
 _ONE_OF_CONSTRAINT: Final = 'exactly one of "matchAttribute" or "distinctAttribute" is required'
 _UNUSED_ATTRIBUTE: Final = (
@@ -173,9 +174,11 @@ class _ClaimCheck:
             if attribute.name and not self._is_constrained(attribute.name, request):
                 self._errors.append(invalid(place.child("name"), attribute.name, _UNUSED_ATTRIBUTE))
             if attribute.expression:
-                self._derived_cost += check_derived_attribute(
+                cost = check_derived_attribute(
                     attribute.expression, place.child("expression"), self._errors, self._gates
                 )
+                # Kubernetes adds them up in 64 bits without looking for an overflow.
+                self._derived_cost = (self._derived_cost + cost) & _MAX_UINT64
         check_unique((attribute.name for attribute in attributes), path, self._errors)
 
     def _is_constrained(self, attribute: str, request: str) -> bool:

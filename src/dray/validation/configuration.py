@@ -7,6 +7,7 @@ from typing import Final
 import msgspec
 
 from dray.api.claims import OpaqueDeviceConfiguration
+from dray.api.json_syntax import find_number_out_of_range
 from dray.api.meta import NO_RAW
 from dray.validation.fields import Errors, Path, invalid, required, too_long
 from dray.validation.names import check_driver
@@ -33,5 +34,8 @@ def check_raw(raw: msgspec.Raw, path: Path, errors: Errors, *, stored: bool = Fa
         errors.append(required(path))
     elif not stored and len(data) > MAX_RAW_BYTES:
         errors.append(too_long(path, MAX_RAW_BYTES))
+    elif (number := find_number_out_of_range(data.decode("utf-8", "replace"))) is not None:
+        reason = f"json: cannot unmarshal number {number} into Go value of type float64"
+        errors.append(invalid(path, "<value omitted>", f"error parsing data as JSON: {reason}"))
     elif not data.lstrip().startswith(b"{"):
         errors.append(invalid(path, "<value omitted>", "must be a valid JSON object"))

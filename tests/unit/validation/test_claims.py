@@ -96,6 +96,7 @@ def test_a_reference_to_nothing_is_refused(reference: str) -> None:
         ({"driver": "a" * 64, "parameters": {}}, "opaque.driver: Too long: may not be more than 63 characters"),
         ({"driver": "a.b"}, "opaque.parameters: Required value"),
         ({"driver": "a.b", "parameters": None}, "opaque.parameters: Required value"),
+        ({"driver": "a.b", "parameters": {"s": "1e999", "n": [10**400]}}, "opaque.parameters: Invalid value"),
         ({"driver": "a.b", "parameters": [1]}, 'opaque.parameters: Invalid value: "<value omitted>": must be a valid'),
         ({"driver": "a.b", "parameters": {"a": "x" * 10240}}, "opaque.parameters: Too long: may not be more than"),
     ],
