@@ -13,20 +13,15 @@ from dray.api.names import (
     check_label_value,
     check_qualified_name,
 )
+from dray.api.quoting import quote
 from dray.cel.go_urls import InvalidURL, parse_request_uri
 from dray.cel.instants import parse_timestamp
 from dray.cel.values import NONE, Format, Optional, Value
 
 _BASE64: Final = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{4})", re.ASCII)
-_UUID: Final = re.compile(
-    r"(?i)(?:[0-9a-f]{32}|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})", re.ASCII
-)
+_UUID: Final = re.compile(r"(?i)[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}", re.ASCII)
 _DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
-_DATE_TIME: Final = re.compile(
-    r"(?P<date>[0-9]{4}-[0-9]{2}-[0-9]{2})[tT ](?P<clock>[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?)"
-    r"(?P<zone>[zZ]|[+-][0-9]{2}:?[0-9]{2})?",
-    re.ASCII,
-)
+_CLOCK: Final = re.compile(r"([0-9]{2}):([0-9]{2}):([0-9]{2})(?:[^\n][0-9]+)?(?:z|[+-][0-9]{2}:[0-9]{2})", re.ASCII)
 
 
 def _listing(check: Callable[[str], tuple[str, ...]]) -> Callable[[str], list[str]]:
@@ -48,7 +43,7 @@ def _check_uri(text: str) -> list[str]:
     try:
         parse_request_uri(text)
     except InvalidURL as error:
-        return [f'parse "{text}": {error}']
+        return [f"parse {quote(text)}: {error}"]
     return []
 
 
@@ -57,16 +52,22 @@ def _check_uuid(text: str) -> list[str]:
 
 
 def _check_base64(text: str) -> list[str]:
-    return [] if not text or _BASE64.fullmatch(text) else ["invalid base64"]
+    return [] if _BASE64.fullmatch(text) else ["invalid base64"]
+
+
+def _is_date(text: str) -> bool:
+    return _DATE.fullmatch(text) is not None and parse_timestamp(f"{text}T00:00:00Z") is not None
 
 
 def _check_date(text: str) -> list[str]:
-    return [] if _DATE.fullmatch(text) and parse_timestamp(f"{text}T00:00:00Z") else ["invalid date"]
+    return [] if _is_date(text) else ["invalid date"]
 
 
 def _check_date_time(text: str) -> list[str]:
-    parts = _DATE_TIME.fullmatch(text)
-    if parts and parse_timestamp(f"{parts['date']}T{parts['clock']}Z"):
+    """As lenient as Kubernetes: any separator before fractions, any zone, and anything after a second `t`."""
+    date, *rest = text.lower().split("t")
+    clock = _CLOCK.fullmatch(rest[0]) if rest and _is_date(date) else None
+    if clock is not None and clock[1] <= "23" and clock[2] <= "59" and clock[3] <= "59":
         return []
     return ["invalid datetime"]
 

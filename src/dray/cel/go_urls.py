@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
+from dray.api.quoting import quote
+
 _ALWAYS_PLAIN: Final = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.~")
 _PLAIN_IN: Final = {
     "path": _ALWAYS_PLAIN | frozenset(b"$&+,/:;=@"),
@@ -23,7 +25,7 @@ _HEX_PAIR: Final = re.compile(rb"[0-9a-fA-F]{2}")
 
 
 class InvalidURL(ValueError):
-    pass
+    """The message is Go's: formats show it to users."""
 
 
 class ParsedURL(NamedTuple):
@@ -152,14 +154,14 @@ def _parse_host(host: bytes) -> bytes:
         if end < 0:
             raise InvalidURL("missing ']' in host")
         if not _PORT.fullmatch(host[end + 1 :]):
-            raise InvalidURL(f"invalid port {host[end + 1 :].decode(errors='replace')!r} after host")
+            raise InvalidURL(f"invalid port {_quoted(host[end + 1 :])} after host")
         zone = host[:end].find(b"%25")
         if zone >= 0:
             return _unescape(host[:zone], "host") + _unescape(host[zone:end], "zone") + _unescape(host[end:], "host")
     elif b":" in host:
         name, _, port = host.rpartition(b":")
         if not _PORT.fullmatch(b":" + port):
-            raise InvalidURL(f"invalid port {(b':' + port).decode(errors='replace')!r} after host")
+            raise InvalidURL(f"invalid port {_quoted(b':' + port)} after host")
         if b":" in name:
             raise InvalidURL("too many colons in host")
     return _unescape(host, "host")
@@ -167,7 +169,8 @@ def _parse_host(host: bytes) -> bytes:
 
 def _unescape(data: bytes, mode: str) -> bytes:
     if mode in ("host", "zone") and not _IN_HOST.issuperset(data):
-        raise InvalidURL("invalid character in host name")
+        wrong = next(byte for byte in data if byte not in _IN_HOST)
+        raise InvalidURL(f"invalid character {_quoted(bytes((wrong,)))} in host name")
     if mode == "query":
         data = data.replace(b"+", b" ")
     if b"%" not in data:
@@ -176,15 +179,19 @@ def _unescape(data: bytes, mode: str) -> bytes:
     pieces = [first]
     for part in rest:
         if not _HEX_PAIR.match(part):
-            raise InvalidURL(f"invalid URL escape {('%' + part[:2].decode(errors='replace'))!r}")
+            raise InvalidURL(f"invalid URL escape {_quoted(b'%' + part[:2])}")
         byte = int(part[:2], 16)
         plain_host = byte in _PLAIN_IN["host"]
         if (mode == "host" and byte < 0x80 and byte != 0x25) or (
             mode == "zone" and byte not in (0x25, 0x20) and not plain_host
         ):
-            raise InvalidURL(f"invalid URL escape {('%' + part[:2].decode())!r}")
+            raise InvalidURL(f"invalid URL escape {_quoted(b'%' + part[:2])}")
         pieces.append(bytes((byte,)) + part[2:])
     return b"".join(pieces)
+
+
+def _quoted(data: bytes) -> str:
+    return quote(data.decode(errors="replace"))
 
 
 def _escape(data: bytes, mode: str) -> bytes:

@@ -34,6 +34,10 @@ from tests.unit.cel.builders import error_of, value_of
         "format.dns1123LabelPrefix().validate('a-').hasValue() == false && format.uuid().validate('x').hasValue()",
         "format.date().validate('2024-02-29').hasValue() == false && format.date().validate('2023-02-29').hasValue()",
         "!format.datetime().validate('2024-02-29T01:02:03Z').hasValue() && format.byte().validate('*').hasValue()",
+        "!format.uuid().validate('0123456789abcdef0123-456789abcdef').hasValue()",
+        "format.byte().validate('').hasValue() && !format.byte().validate('YQ==').hasValue()",
+        "!format.datetime().validate('2024-01-01t00:00:00x5+99:99').hasValue()",
+        "format.datetime().validate('2024-01-01 00:00:00Z').hasValue() && format.datetime().validate('').hasValue()",
         "format.uri().validate('https://x').hasValue() == false && format.labelValue().validate('-').hasValue()",
     ],
 )

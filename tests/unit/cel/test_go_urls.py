@@ -60,3 +60,19 @@ def test_host_and_port() -> None:
 
 def test_broken_pairs_of_a_query_are_left_out() -> None:
     assert parse_query(b"k=v&k=w&z=&a;b=1&%zz=2&x=a+b") == [(b"k", b"v"), (b"k", b"w"), (b"z", b""), (b"x", b"a b")]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("http://a:b/", 'invalid port ":b" after host'),
+        ("http://a b/", 'invalid character " " in host name'),
+        ("/%zz", 'invalid URL escape "%zz"'),
+        ("/%4", 'invalid URL escape "%4"'),
+        ("abc", "invalid URI for request"),
+    ],
+)
+def test_messages_are_those_of_go(text: str, message: str) -> None:
+    with pytest.raises(InvalidURL) as caught:
+        parse_request_uri(text)
+    assert str(caught.value) == message
