@@ -278,7 +278,8 @@ async def test_a_pod_that_was_scheduled_by_hand_gets_its_allocated_claim_reserve
 
 async def test_the_numbers_that_the_kep_asks_for_are_kept(world: World) -> None:
     async with at_work(world):
-        await world.create(make_template("t"), make_pod("p", template="t"), make_claim("c"))
+        constraint = {"matchAttribute": "gpu.example.com/root"}
+        await world.create(make_template("t"), make_pod("p", template="t"), make_claim("c", constraints=[constraint]))
         await world.settle()
         await world.allocate("c", "gpu-0")
         await world.settle()
@@ -289,5 +290,7 @@ async def test_the_numbers_that_the_kep_asks_for_are_kept(world: World) -> None:
     assert value("resourceclaim_controller_create_total") == 1
     assert value("resourceclaim_controller_allocated_resource_claims") == 1
     assert value("resourceclaim_controller_resource_claims", allocated="true", admin_access="false", source="") == 1
+    assert value("resourceclaim_controller_with_match_attribute_constraint") == 1
+    assert value("resourceclaim_controller_with_cel_constraint") == 0
     generated = {"allocated": "false", "admin_access": "false", "source": "resource_claim_template"}
     assert value("resourceclaim_controller_resource_claims", **generated) == 1

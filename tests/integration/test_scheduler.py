@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -11,6 +11,7 @@ import pytest
 
 from dray.api.claims import CLAIM_FINALIZER
 from dray.api.errors import Conflict
+from dray.api.features import parse_feature_gates
 from dray.api.meta import Json
 from dray.api.resources import EVENTS, NODES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES
 from dray.runtime.client import Client
@@ -164,7 +165,8 @@ async def test_a_pod_waits_for_its_claim_and_goes_at_once_when_it_comes(world: W
     async with scheduling(world) as scheduler:
         await world.create(make_pod("p", claim="c"))
         await world.settle()
-        assert scheduler.state.queue.reasons() == {'DynamicResources: resourceclaim "c" not found': 1}
+        assert scheduler.state.queue.plugins() == {"DynamicResources": 1}
+        assert scheduler.state.queue.counts()["gated"] == 1
         await world.create(make_claim("c"))
         await world.settle()  # the clock stands still: no timer helps
     assert await node_of(world, "p") == "n1"
@@ -266,6 +268,81 @@ async def test_the_important_go_first(world: World) -> None:
         await add_node(world, "n1", "a", "b")
         await world.settle()
     assert [await node_of(world, f"p{priority}") for priority in (1, 2, 3)] == [None, "n1", "n1"]
+
+
+# Searches that take long
+
+
+SAME_ROOT = {"cel": {"expression": 'devices.all(d, d.attributes["gpu.example.com"].root == "a")'}}
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every search that looks at the clock is handed to a thread."""
+    monkeypatch.setattr("dray.scheduler.scheduler.QUICK", -1.0)
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_a_long_search_goes_on_beside_everything_else(world: World) -> None:
+    await add_node(world, "n1", make_device("gpu-0", root="b"), make_device("gpu-1", root="a"))
+    async with scheduling_patiently(world, SchedulerOptions()):
+        await world.create(make_claim("c", constraints=[SAME_ROOT]), make_pod("p", claim="c"))
+        await wait_for(lambda: node_of(world, "p"))
+    assert await devices_of(world, "c") == ["gpu-1"]
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_a_search_that_takes_too_long_ends_with_a_word_about_that(world: World) -> None:
+    await add_node(world, "n1", make_device("gpu-0", root="a"))
+    async with scheduling_patiently(world, SchedulerOptions(filter_timeout=1e-9)) as scheduler:
+        await world.create(make_claim("c", constraints=[SAME_ROOT]), make_pod("p", claim="c"))
+        await wait_for(lambda: condition_of(world, "p"))
+        assert scheduler.state.queue.plugins() == {"DynamicResources": 1}
+    condition = await condition_of(world, "p")
+    assert condition["message"] == "0/1 nodes are available: 1 timed out trying to allocate devices."
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_without_a_limit_a_search_takes_its_time(world: World) -> None:
+    await add_node(world, "n1", make_device("gpu-0", root="a"))
+    gates = parse_feature_gates("DRASchedulerFilterTimeout=false")
+    async with scheduling_patiently(world, SchedulerOptions(filter_timeout=1e-9, gates=gates)):
+        await world.create(make_claim("c", constraints=[SAME_ROOT]), make_pod("p", claim="c"))
+        await wait_for(lambda: node_of(world, "p"))
+
+
+@asynccontextmanager
+async def scheduling_patiently(world: World, options: SchedulerOptions) -> AsyncIterator[Scheduler]:
+    """With threads, nobody can say when everything is quiet."""
+    scheduler = Scheduler(world.client, world.clock, options)
+    async with world.running(scheduler.run(), lambda: scheduler.is_ready):
+        yield scheduler
+
+
+async def wait_for(find: Callable[[], Awaitable[object]]) -> None:
+    async with asyncio.timeout(20):
+        while not await find():  # noqa: ASYNC110 - a thread is at work
+            await asyncio.sleep(0.01)
+
+
+async def test_the_numbers_tell_of_waiting_pods_and_of_constraints(world: World) -> None:
+    await add_node(world, "n1", make_device("gpu-0", root="a"))
+    async with scheduling(world) as scheduler:
+        await world.create(make_claim("c", constraints=[SAME_ROOT]), make_pod("p", claim="c"))
+        await world.create(make_claim("d"), make_pod("q", claim="d"))
+        await world.create(make_pod("big", requests={"cpu": "100"}))
+        await world.settle()
+
+        def value(name: str, **labels: str) -> float | None:
+            return scheduler.registry.get_sample_value(name, labels)
+
+        assert value("scheduler_pending_pods", queue="unschedulable") == 2
+        assert value("scheduler_unschedulable_pods", plugin="DynamicResources") == 1
+        assert value("scheduler_unschedulable_pods", plugin="NodeResourcesFit") == 1
+        assert value("scheduler_schedule_attempts_total", result="scheduled") == 1
+        assert value("scheduler_claims_allocated_total", constraints="cel") == 1
+        assert value("cel_expression_constraint_cost_count") == 1
+        assert (value("cel_expression_constraint_evaluations_total") or 0) >= 1
 
 
 # Claims in the way

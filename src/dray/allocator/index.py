@@ -177,6 +177,9 @@ class Index:
             if isinstance(answer, Recipe):
                 groups.append(FitGroup(nodes, True, None))
                 continue
+            if isinstance(answer, DeadlineExceeded):
+                groups.append(FitGroup(nodes, False, answer))
+                continue
             reach = self.inventory.reach(nodes.first)
             groups.append(FitGroup(nodes, False, self._error(answer, reach, claims)))
         return Fits(tuple(groups))
@@ -215,7 +218,7 @@ class Index:
 
     # How an answer is found
 
-    def _answers(self, program: Program, limits: Limits) -> Iterator[tuple[NodeGroup, Answer]]:
+    def _answers(self, program: Program, limits: Limits) -> Iterator[tuple[NodeGroup, Answer | DeadlineExceeded]]:
         view = self._compiler.view(program)
         grouping = self._groupings.get(view)
         if grouping is None:
@@ -228,7 +231,16 @@ class Index:
 
         grouping.refresh(self.inventory.node_names, find_key)
         for _, nodes in grouping:
-            yield nodes, self._answer(program, self.inventory.reach(nodes.first), limits)
+            reach = self.inventory.reach(nodes.first)
+            if limits.renew is None:
+                yield nodes, self._answer(program, reach, limits)
+                continue
+            limits.renew()
+            try:
+                answer: Answer | DeadlineExceeded = self._answer(program, reach, limits)
+            except DeadlineExceeded as late:
+                answer = late
+            yield nodes, answer
 
     def _group_key(self, view: View, reach: Reach) -> GroupKey:
         """Pools of the node alone by their content; pools that others use too as they are, whatever is in use there."""
@@ -277,9 +289,13 @@ class Index:
             return stopped.stop
         return None if solution is None else make_recipe(table, solution)
 
-    def _finish(self, answer: Answer, reach: Reach, claims: Sequence[ResourceClaim]) -> Allocation | None:
+    def _finish(
+        self, answer: Answer | DeadlineExceeded, reach: Reach, claims: Sequence[ResourceClaim]
+    ) -> Allocation | None:
         if isinstance(answer, Recipe):
             return make_results(answer, reach, self.gates, self._make_id)
+        if isinstance(answer, DeadlineExceeded):
+            raise answer
         error = self._error(answer, reach, claims)
         if error is not None:
             raise error

@@ -59,6 +59,8 @@ def never() -> bool:
 class Limits(NamedTuple):
     expired: Callable[[], bool] = never
     """Asked now and then; True ends the search with DeadlineExceeded."""
+    renew: Callable[[], None] | None = None
+    """Called before the search on each node, if the limit is per node: one that takes too long doesn't fit."""
 
 
 Solution = tuple[Pick, ...]

@@ -24,6 +24,15 @@ class ClaimMetrics:
             "resourceclaim_controller_allocated_resource_claims", "Claims that are allocated", registry=registry
         )
 
+        self._with_cel = Gauge(
+            "resourceclaim_controller_with_cel_constraint", "Claims with a CEL constraint", registry=registry
+        )
+        self._with_match = Gauge(
+            "resourceclaim_controller_with_match_attribute_constraint",
+            "Claims with a matchAttribute constraint",
+            registry=registry,
+        )
+
     def claim_changed(self, old: ResourceClaim | None, new: ResourceClaim | None) -> None:
         for claim, step in ((old, -1), (new, 1)):
             if claim is not None:
@@ -31,6 +40,11 @@ class ClaimMetrics:
                 self._claims.labels(*_labels(claim, is_allocated)).inc(step)
                 if is_allocated:
                     self._allocated.inc(step)
+                constraints = claim.spec.devices.constraints
+                if any(constraint.cel is not None for constraint in constraints):
+                    self._with_cel.inc(step)
+                if any(constraint.match_attribute is not None for constraint in constraints):
+                    self._with_match.inc(step)
 
 
 def _labels(claim: ResourceClaim, is_allocated: bool) -> tuple[str, str, str]:

@@ -27,8 +27,10 @@ MAX_SCORE = 100
 WEIGHED_PER_GROUP = 8
 WEIGHED_WITHOUT_DEVICES = 100
 FIRST_AVAILABLE_MAX = 8
+NO_LIMITS = Limits()
 
 CANNOT_ALLOCATE = "cannot allocate all claims"
+TIMED_OUT = "timed out trying to allocate devices"
 ELSEWHERE = "resourceclaim not available on the node"
 
 
@@ -90,7 +92,7 @@ def plan_placement(
     claims: Sequence[ResourceClaim] = (),
     *,
     preferences: Preferences = Preferences(),  # noqa: B008 - a frozen value
-    limits: Limits = Limits(),  # noqa: B008 - a frozen value
+    limits: Limits = NO_LIMITS,
 ) -> Placement | Rejection:
     """`claims` are all claims of the pod; those without an allocation get one.
 
@@ -121,6 +123,21 @@ def plan_placement(
     return Placement(name, allocations, score)
 
 
+def confirm_placement(
+    picture: Picture, pod: PodFacts, claims: Sequence[ResourceClaim], node: str, *, limits: Limits = NO_LIMITS
+) -> Placement | None:
+    """The placement of the pod on this node, if that is possible by now. Raises AllocationError."""
+    survey = _Survey()
+    unallocated = [claim for claim in claims if claim.status.allocation is None]
+    allocated = [claim for claim in claims if claim.status.allocation is not None]
+    if node not in picture.eligible(pod).names or not _is_reachable(picture, node, allocated, survey):
+        return None
+    if not _with_room(picture, pod, (node,), 1, survey):
+        return None
+    allocations = picture.index.allocate(node, unallocated, limits) if unallocated else ()
+    return None if allocations is None else Placement(node, allocations, 0)
+
+
 def _candidate_groups(
     picture: Picture,
     pod: PodFacts,
@@ -147,10 +164,14 @@ def _candidate_groups(
             yield members, bonus, WEIGHED_PER_GROUP
             continue
         count = sum(name in allowed for name in group.nodes)
-        if count:
-            survey.reasons[CANNOT_ALLOCATE] += count
-            if group.error is not None and not group.error.on_node:
-                survey.error = survey.error or group.error
+        if not count:
+            continue
+        if isinstance(group.error, DeadlineExceeded):
+            survey.reasons[TIMED_OUT] += count
+            continue
+        survey.reasons[CANNOT_ALLOCATE] += count
+        if group.error is not None and not group.error.on_node:
+            survey.error = survey.error or group.error
 
 
 def _with_room(picture: Picture, pod: PodFacts, names: Iterable[str], enough: int, survey: _Survey) -> list[NodeState]:

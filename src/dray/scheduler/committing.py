@@ -66,6 +66,9 @@ class Committer:
             await self._give_up(queued, decision, written, error)
         else:
             self._metrics.attempts.labels("scheduled").inc()
+            for before, after in decision.changes:
+                if before.status.allocation is None:
+                    self._metrics.allocated(after, self._state.picture.index.gates)
             key = decision.pod.metadata.key
             self._state.queue.remove(key)
             self._recorder.normal(

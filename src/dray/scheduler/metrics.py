@@ -9,9 +9,13 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from dray.allocator.statistics import Statistics
+from dray.api.claims import ResourceClaim
+from dray.api.features import FeatureGates
+from dray.cel.program import compile_constraint
 from dray.scheduler.queue import SchedulingQueue
 
 Family = CounterMetricFamily | GaugeMetricFamily
+COSTS = tuple(10.0**exponent for exponent in range(1, 9))
 
 
 class SchedulerMetrics:
@@ -25,10 +29,30 @@ class SchedulerMetrics:
             ["extension_point"],
             registry=registry,
         )
-        self.claims = Counter(
+        self._claims = Counter(
             "scheduler_claims_allocated", "Claims allocated, by their constraints", ["constraints"], registry=registry
         )
+        self._costs = Histogram(
+            "cel_expression_constraint_cost",
+            "Estimated cost of the CEL constraints of allocated claims",
+            buckets=COSTS,
+            registry=registry,
+        )
         registry.register(_Live(queue, statistics))
+
+    def allocated(self, claim: ResourceClaim, gates: FeatureGates) -> None:
+        """A claim got its devices."""
+        kinds = set()
+        for constraint in claim.spec.devices.constraints:
+            if constraint.cel is not None:
+                kinds.add("cel")
+                program = compile_constraint(constraint.cel.expression, gates=gates)  # known: it was just evaluated
+                self._costs.observe(program.max_cost_estimate)
+            if constraint.match_attribute is not None:
+                kinds.add("match")
+            if constraint.distinct_attribute is not None:
+                kinds.add("distinct")
+        self._claims.labels("+".join(sorted(kinds)) or "none").inc()
 
 
 class _Live(Collector):
@@ -43,10 +67,12 @@ class _Live(Collector):
         for place, count in self._queue.counts().items():
             pending.add_metric([place], count)
         yield pending
-        reasons = GaugeMetricFamily("scheduler_unschedulable_pods", "Pods that can't be placed", labels=["reason"])
-        for reason, count in self._queue.reasons().items():
-            reasons.add_metric([reason], count)
-        yield reasons
+        failing = GaugeMetricFamily(
+            "scheduler_unschedulable_pods", "Pods that can't be placed, by what they fail at", labels=["plugin"]
+        )
+        for plugin, count in self._queue.plugins().items():
+            failing.add_metric([plugin], count)
+        yield failing
         statistics = self._statistics
         for name, text, value in (
             ("scheduler_allocator_searches", "Searches for devices", statistics.searches),

@@ -19,7 +19,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 import itertools
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -50,6 +50,8 @@ class QueuedPod:
     waits_for: frozenset[Wake] = frozenset()
     parked_at: float = 0.0
     reason: str = ""
+    plugins: frozenset[str] = frozenset()
+    """What it fails at, in Kubernetes' names."""
     told: str = ""
     """The last message that the pod's condition and event carry."""
     blocked_since: dict[str, float] = field(default_factory=dict)
@@ -91,14 +93,10 @@ class SchedulingQueue:
                 result[place] += 1
         return result
 
-    def reasons(self) -> dict[str, int]:
-        """How many parked pods wait for which reason."""
-        result: dict[str, int] = {}
-        for key, place in self._where.items():
-            if place in ("unschedulable", "gated"):
-                reason = self._pods[key].reason
-                result[reason] = result.get(reason, 0) + 1
-        return result
+    def plugins(self) -> Counter[str]:
+        """How many parked pods fail at what."""
+        parked = (self._pods[key] for key, place in self._where.items() if place in ("unschedulable", "gated"))
+        return Counter(plugin for pod in parked for plugin in pod.plugins)
 
     def add(self, pod: QueuedPod) -> None:
         """A pod that can be tried now."""
@@ -106,12 +104,13 @@ class SchedulingQueue:
         self._pods[pod.key] = pod
         self._activate(pod)
 
-    def gate(self, pod: QueuedPod, reason: str, waits_for: Iterable[Wake] = ()) -> None:
-        """A pod that may not be tried before something happens (scheduling gates, claims that don't exist yet)."""
+    def gate(self, pod: QueuedPod, plugin: str, reason: str) -> None:
+        """A pod that may not be tried before it changes, or its claims do."""
         self.remove(pod.key)
         self._pods[pod.key] = pod
         pod.reason = reason
-        self._park(pod, "gated", waits_for)
+        pod.plugins = frozenset((plugin,))
+        self._park(pod, "gated", ())
 
     def remove(self, key: ObjectKey) -> None:
         pod = self._pods.pop(key, None)
@@ -167,11 +166,14 @@ class SchedulingQueue:
             sleeper.cancel()
             waiter.cancel()
 
-    def park(self, pod: QueuedPod, reason: str, waits_for: Iterable[Wake]) -> None:
+    def park(
+        self, pod: QueuedPod, reason: str, waits_for: Iterable[Wake], plugins: frozenset[str] = frozenset()
+    ) -> None:
         """The pod doesn't fit; it is tried again when one of `waits_for` happens (or happened meanwhile)."""
         if pod.key not in self._pods:
             return
         pod.reason = reason
+        pod.plugins = plugins
         wakes = frozenset(waits_for)
         for number, event in reversed(self._events):
             if number <= pod.seen_event:

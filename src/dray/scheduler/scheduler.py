@@ -10,14 +10,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import Counter
 from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from prometheus_client import CollectorRegistry
 
-from dray.allocator.errors import DeadlineExceeded
+from dray.allocator.errors import AllocationError, DeadlineExceeded
 from dray.allocator.search import Limits
 from dray.api.claims import ResourceClaim
 from dray.api.errors import StatusError
@@ -25,7 +24,7 @@ from dray.api.features import ALL_GATES, FeatureGates
 from dray.api.pods import DEFAULT_SCHEDULER, Pod
 from dray.api.times import format_time
 from dray.placement.picture import Picture
-from dray.placement.planning import Placement, Preferences, Rejection, plan_placement
+from dray.placement.planning import Placement, Preferences, Rejection, confirm_placement, plan_placement
 from dray.placement.pods import PodFacts
 from dray.runtime.client import Client
 from dray.runtime.clock import Clock
@@ -38,7 +37,7 @@ from dray.scheduler.decisions import Decision, make_decision
 from dray.scheduler.metrics import SchedulerMetrics
 from dray.scheduler.podclaims import Waiting, find_claims
 from dray.scheduler.queue import QueuedPod
-from dray.scheduler.rejections import SCHEDULER_ERROR, find_wakes
+from dray.scheduler.rejections import SCHEDULER_ERROR, find_plugins, find_wakes
 from dray.scheduler.reporting import Rejected, Reporter
 from dray.scheduler.state import SchedulerState, claim_wake
 from dray.scheduler.watching import follow_cluster
@@ -176,6 +175,9 @@ class Scheduler:
         plan = await self._plan(facts, claims)
         if self.state.pending(queued.key) is None:  # deleted while a thread searched
             return False
+        if plan is None:
+            self.state.queue.back_off(queued, "the cluster changed during the search")
+            return False
         if isinstance(plan, Rejection):
             self._reject(Rejected(queued, pod, facts, claims, plan))
             return False
@@ -184,30 +186,32 @@ class Scheduler:
 
     # Deciding
 
-    async def _plan(self, facts: PodFacts, claims: Sequence[ResourceClaim]) -> Placement | Rejection:
+    async def _plan(self, facts: PodFacts, claims: Sequence[ResourceClaim]) -> Placement | Rejection | None:
+        """None: the cluster changed while a thread searched; look again."""
         with self.metrics.durations.labels("Filter").time():
             try:
-                return self._plan_on(self.state.picture, facts, claims, QUICK)
+                return self._plan_on(self.state.picture, facts, claims, _limit_all(QUICK))
             except DeadlineExceeded:
                 pass
-            fork = self.state.picture.fork()
-            timeout = self._options.filter_timeout if "DRASchedulerFilterTimeout" in self._options.gates else 0.0
+            plan = await asyncio.to_thread(self._plan_on, self.state.picture.fork(), facts, claims, self._slow_limits())
+            if isinstance(plan, Rejection):
+                return plan
+            # The answer counts only if it still stands.
             try:
-                plan = await asyncio.to_thread(self._plan_on, fork, facts, claims, timeout)
-                if isinstance(plan, Rejection):
-                    return plan
-                # The cluster may have changed meanwhile: the answer counts only if it still stands.
-                return self._plan_on(self.state.picture, facts, claims, timeout)
-            except DeadlineExceeded as error:
-                count = self.state.picture.node_count
-                return Rejection(count, Counter({str(error): count}))
+                return confirm_placement(self.state.picture, facts, claims, plan.node, limits=_limit_all(QUICK))
+            except AllocationError as error:
+                log.info("pod %s: node %s is gone from under it: %s", facts.key, plan.node, error)
+                return None
 
     def _plan_on(
-        self, picture: Picture, facts: PodFacts, claims: Sequence[ResourceClaim], timeout: float
+        self, picture: Picture, facts: PodFacts, claims: Sequence[ResourceClaim], limits: Limits
     ) -> Placement | Rejection:
-        start = time.perf_counter()
-        limits = Limits(lambda: time.perf_counter() - start > timeout) if timeout else Limits()
         return plan_placement(picture, facts, claims, preferences=self._options.preferences, limits=limits)
+
+    def _slow_limits(self) -> Limits:
+        if "DRASchedulerFilterTimeout" in self._options.gates and self._options.filter_timeout:
+            return _limit_each(self._options.filter_timeout)
+        return Limits()
 
     def _reject(self, rejected: Rejected) -> None:
         queued, plan = rejected.queued, rejected.rejection
@@ -217,7 +221,7 @@ class Scheduler:
         if self._free_one(queued, plan.blocked_by):
             self.state.queue.back_off(queued, why)
         else:
-            self.state.queue.park(queued, why, find_wakes(plan))
+            self.state.queue.park(queued, why, find_wakes(plan), find_plugins(plan))
 
     def _free_one(self, queued: QueuedPod, claims: Sequence[ResourceClaim]) -> bool:
         """Take an allocation back that stands in the pod's way and that nobody uses (PostFilter).
@@ -259,6 +263,23 @@ class Scheduler:
     def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         assert self._group is not None  # only called while running
         return self._group.create_task(_logged(work))
+
+
+def _limit_all(seconds: float) -> Limits:
+    """For the whole question."""
+    end = time.perf_counter() + seconds
+    return Limits(lambda: time.perf_counter() > end)
+
+
+def _limit_each(seconds: float) -> Limits:
+    """For each node (KEP-4381, Filter)."""
+    end = 0.0
+
+    def renew() -> None:
+        nonlocal end
+        end = time.perf_counter() + seconds
+
+    return Limits(lambda: time.perf_counter() > end, renew)
 
 
 async def _logged(work: Coroutine[Any, Any, None]) -> None:

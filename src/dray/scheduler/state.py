@@ -40,6 +40,9 @@ DEVICES = Wake("devices")
 ROOM = Wake("room")
 NODES = Wake("nodes")
 
+DYNAMIC_RESOURCES = "DynamicResources"
+"""Kubernetes' name of the plugin for claims; in metrics and messages."""
+
 
 def claim_wake(key: ObjectKey) -> Wake:
     return Wake("claim", str(key))
@@ -141,11 +144,11 @@ class SchedulerState:
             key, pod.metadata.uid, pod.spec.priority or 0, pod.metadata.creation_timestamp or ""
         )
         if pod.spec.scheduling_gates:
-            self.queue.gate(queued, "SchedulingGates")
+            self.queue.gate(queued, "SchedulingGates", "scheduling gates")
             return
         found = find_claims(pod, self.claims.get)
         if isinstance(found, Waiting):
-            self.queue.gate(queued, f"DynamicResources: {found.reason}")
+            self.queue.gate(queued, DYNAMIC_RESOURCES, found.reason)
             return
         self.queue.add(queued)
 

@@ -87,7 +87,7 @@ def test_a_removed_pod_is_never_handed_out() -> None:
 
 def test_gated_pods_are_not_woken_by_events() -> None:
     queue = SchedulingQueue(FakeClock())
-    queue.gate(make_queued("p"), "SchedulingGates")
+    queue.gate(make_queued("p"), "SchedulingGates", "gates")
     queue.happened(DEVICES, ROOM)
     assert queue.try_pop() is None
     assert queue.counts()["gated"] == 1
