@@ -26,7 +26,10 @@ from dray.cel.types import Type
 from dray.cel.validators import require_constraint_type, require_derived_type, require_selector_type, validate
 from dray.cel.values import Value, type_name
 
-CACHE_SIZE: Final = 4096
+CACHE_SIZE: Final = 2048
+LARGE_CACHE_SIZE: Final = 32
+LARGE_TEXT: Final = 512
+"""A program takes about ninety times the memory of its text, so long ones have a small cache of their own."""
 MAX_COST: Final = 1_000_000
 """An API server refuses new expressions whose estimate is above this."""
 MAX_LENGTH: Final = 10 * 1024
@@ -175,11 +178,19 @@ def compile_expression(text: str, environment: Environment, purpose: Purpose = "
     return Program(checked, plan, environment, purpose)
 
 
-@lru_cache(maxsize=CACHE_SIZE)
 def _compile(text: str, purpose: Purpose, name: str, stored: bool, consumable: bool, lists: bool) -> Program:
+    find = _find if len(text) <= LARGE_TEXT else _find_large
+    return find(text, purpose, name, stored, consumable, lists)
+
+
+def _compile_anew(text: str, purpose: Purpose, name: str, stored: bool, consumable: bool, lists: bool) -> Program:
     make_environment = devices_environment if name == "devices" else device_environment
     environment = make_environment(stored=stored, consumable_capacity=consumable, list_type_attributes=lists)
     return compile_expression(text, environment, purpose)
+
+
+_find: Final = lru_cache(maxsize=CACHE_SIZE)(_compile_anew)
+_find_large: Final = lru_cache(maxsize=LARGE_CACHE_SIZE)(_compile_anew)
 
 
 def compile_selector(text: str, *, stored: bool = True, gates: FeatureGates = ALL_GATES) -> Program:
