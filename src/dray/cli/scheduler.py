@@ -40,7 +40,7 @@ def run(
         typer.Option(help="Of nodes with fitting devices prefer the fullest (pack), the emptiest (spread), or any."),
     ] = Strategy.PACK,
     filter_timeout: Annotated[
-        float, typer.Option(help="Seconds that the search for devices may take for a pod; 0 means no limit.", min=0)
+        float, typer.Option(help="Seconds that the search for devices may take per node; 0 means no limit.", min=0)
     ] = 10.0,
     leader_elect: LeaderElectOption = True,
     feature_gates: FeatureGatesOption = "",
