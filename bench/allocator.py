@@ -25,13 +25,9 @@ from tests.conformance.runner import default_data, iter_files, load_json
 from dray.allocator.index import Index
 from dray.api.claims import ResourceClaim
 from dray.api.meta import Json
-from dray.cel import program as cel_program
+from dray.cel.program import forget_programs
 
 RUNS = 7
-
-
-def forget_expressions() -> None:
-    cel_program._compile.cache_clear()
 
 
 def forget_answers(index: Index) -> None:
@@ -86,7 +82,7 @@ class Scenario:
                 pass
 
     def cold(self) -> float:
-        return measure(lambda: self.ask(self.make_index(), self.claims), forget_expressions)
+        return measure(lambda: self.ask(self.make_index(), self.claims), forget_programs)
 
     def warm(self) -> float:
         if len(self.nodes) > 1:

@@ -212,3 +212,9 @@ def compile_constraint(text: str, *, stored: bool = True, gates: FeatureGates = 
     return _compile(
         text, "constraint", "devices", stored, "DRAConsumableCapacity" in gates, "DRAListTypeAttributes" in gates
     )
+
+
+def forget_programs() -> None:
+    """Empty the cache of compiled expressions; benchmarks use it to start cold."""
+    _find.cache_clear()
+    _find_large.cache_clear()
