@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
+import os
 import sys
 from typing import Annotated, Any, Final, NamedTuple
 
@@ -10,6 +12,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 import dray
+from dray.cli.exits import UNUSABLE
 
 
 class Entry(NamedTuple):
@@ -18,6 +21,8 @@ class Entry(NamedTuple):
     target: str
     help: str
 
+
+NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 COMMANDS: Final[dict[str, dict[str, Entry]]] = {
     "Cluster": {
@@ -113,3 +118,9 @@ def main() -> None:
     except BrokenPipeError:  # `dray ... | head` is no error
         sys.stderr.close()
         sys.exit(141)
+    except OSError as error:
+        if error.errno not in NO_ROOM:
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what can't be written must not fail once more at the end
+        typer.echo(f"dray: {error.strerror}", err=True)
+        sys.exit(UNUSABLE)
