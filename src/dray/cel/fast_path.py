@@ -13,7 +13,6 @@ from dray.cel.errors import EvaluationError
 from dray.cel.evaluation import DEFAULT_COST_LIMIT
 from dray.cel.plan import Plan
 from dray.cel.recursion import with_deep_stack
-from dray.cel.shapes import MAX_DEVICES
 from dray.cel.values import Value, type_name
 
 Purpose: TypeAlias = Literal["selector", "derived", "constraint", "generic"]
@@ -21,7 +20,7 @@ Evaluate: TypeAlias = Callable[[Value], Value]
 
 _GUARDS: Final = {
     "device": "device.oversize",
-    "devices": f"len(devices) > {MAX_DEVICES} or any(d.oversize for d in devices)",
+    "devices": "len(devices) > {most} or any(d.oversize for d in devices)",
 }
 
 
@@ -51,7 +50,7 @@ def make_fast(plan: Plan, environment: str, purpose: Purpose, exact: Evaluate) -
     wrap = {"selector": "" if is_bool else "to_bool", "constraint": "" if is_bool else "to_bool"}.get(purpose, "")
     if purpose == "derived":
         wrap = "to_attribute"
-    guard = _GUARDS[environment] if bound.limited else ""
+    guard = _GUARDS[environment].format(most=bound.devices) if bound.limited else ""
     try:
         source, namespace = generate(plan, argument=environment, wrap=wrap, guard=guard)
     except Unsupported:
