@@ -23,7 +23,6 @@ from dray.cel.values import (
     DefaultMap,
     Duration,
     Format,
-    Map,
     MutableList,
     MutableMap,
     Optional,
@@ -224,8 +223,3 @@ _ORDERED: Final = frozenset((bool, str, bytes, Timestamp, Duration))
 def is_ordered(value: Value) -> bool:
     """Whether values of this type have an order."""
     return type(value) in _NUMBERS or type(value) in _ORDERED
-
-
-def entries_of(value: Value) -> Map:
-    """The entries of what is known to be a map."""
-    return cast("Map", as_map(value))

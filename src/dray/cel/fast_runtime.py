@@ -14,8 +14,6 @@ from dray.cel.meter import FREE
 from dray.cel.qualifiers import ABSENT, qualify, qualify_if_present
 from dray.cel.values import (
     EMPTY_MAP,
-    INT_MAX,
-    INT_MIN,
     NONE,
     DefaultMap,
     Map,
@@ -154,21 +152,13 @@ def new_map(entries: Iterable[tuple[Value, Value, bool]]) -> Map:
     return result
 
 
-def logical_not(value: Value) -> bool:
-    return not boolean(value)
-
-
 NAMESPACE: Final[dict[str, object]] = {
     "ABSENT": ABSENT,
     "DefaultMap": DefaultMap,
     "EMPTY_MAP": EMPTY_MAP,
     "FREE": FREE,
-    "INT_MAX": INT_MAX,
-    "INT_MIN": INT_MIN,
     "NONE": NONE,
-    "Inexact": Inexact,
     "MutableMap": MutableMap,
-    "Optional": Optional,
     "bindable": bindable,
     "boolean": boolean,
     "elements": elements,
@@ -180,7 +170,6 @@ NAMESPACE: Final[dict[str, object]] = {
     "is_one_of": is_one_of,
     "less": less,
     "less_equal": less_equal,
-    "logical_not": logical_not,
     "negate": negate,
     "new_map": new_map,
     "optional_chain": optional_chain,
