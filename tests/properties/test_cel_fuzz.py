@@ -172,8 +172,8 @@ from dray.cel.errors import CelError
 from dray.cel.program import compile_selector
 report = {}
 for name in json.loads(sys.argv[1]):
-    best = None
-    for _ in range(2):  # the better of two, as other programs take time from this one
+    best = 9.0
+    for _ in range(3):
         for cache in ("_find", "_find_large"):
             compile_selector.__globals__[cache].cache_clear()
         start = time.process_time()
@@ -181,8 +181,9 @@ for name in json.loads(sys.argv[1]):
             answer = str(compile_selector(EXPLOSIONS[name]).matches(DEVICE))
         except CelError as error:
             answer = f"{type(error).__name__}: {error}"
-        used = time.process_time() - start
-        best = used if best is None else min(best, used)
+        best = min(best, time.process_time() - start)
+        if best < 0.9:  # other programs may have slowed this one down, so a slow answer gets another chance
+            break
     report[name] = [answer[:200], best, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024]
 print(json.dumps(report))
 """
