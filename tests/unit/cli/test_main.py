@@ -31,9 +31,15 @@ def test_a_reader_that_has_seen_enough_is_no_error_to_tell_of() -> None:
         assert running.stderr.read() == ""
 
 
+def _listen_to_interrupts() -> None:
+    """Tests that run in the background of a shell inherit that interrupts are ignored."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def test_an_interrupt_ends_a_command_without_a_word() -> None:
     command = [*PROGRAM, "validate", "-f", "-"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, **pipes, preexec_fn=_listen_to_interrupts) as running:
         assert running.stdin is not None
         # More than a pipe holds: once it is written, the command has started to read.
         running.stdin.write(b"#" * 200_000)
