@@ -9,6 +9,7 @@ import stat
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -440,12 +441,8 @@ def test_odd_queries_are_answered_without_giving_anything_away(admin: Client, qu
 def test_a_huge_label_selector_is_refused(admin: Client) -> None:
     """The server may hang up before the client has sent it all: then there is no answer to read."""
     selector = "a%20in%20(" + ",".join(f"v{i}" for i in range(200_000)) + ")"
-    try:
-        reply = admin.ask("GET", f"{CLAIMS}?labelSelector={selector}")
-    except OSError as hang_up:
-        assert not isinstance(hang_up, TimeoutError)
-    else:
-        assert reply.status in (400, 414, 431)
+    with suppress(ssl.SSLError, ConnectionError):
+        assert admin.ask("GET", f"{CLAIMS}?labelSelector={selector}").status in (400, 414, 431)
     assert admin.ask("GET", CLAIMS).status == 200
 
 
