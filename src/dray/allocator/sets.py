@@ -17,10 +17,25 @@ from dray.allocator.statistics import Statistics
 from dray.allocator.tables import Slot, Stop, Table
 
 
+class _Seen:
+    """What one constraint sees of a node."""
+
+    __slots__ = ("answers", "classes", "options")
+
+    def __init__(self, table: Table, constraint: Constraint) -> None:
+        self.options: Final = frozenset(
+            option.number for option in table.options if constraint.covers(option.alternative)
+        )
+        """The options that it covers, by number; of all claims that have this constraint."""
+        self.classes: Final = [table.view.projected(each, constraint.attributes) for each in table.classes]
+        self.answers: Final = constraint.remembered.setdefault(table.view, {})
+
+
 class SetConstraints:
     def __init__(self, table: Table, statistics: Statistics) -> None:
         self._table: Final = table
         self._statistics: Final = statistics
+        self._seen: Final[dict[Constraint, _Seen]] = {}
 
     def slots_of(self, slot: Slot, constraint: Constraint) -> int:
         """The slots whose picks decide whether the constraint holds, as a mask."""
@@ -36,25 +51,30 @@ class SetConstraints:
         A constraint that covers none of the subrequests that were chosen has nothing to say.
         """
         table = self._table
+        seen = self._seen.get(constraint)
+        if seen is None:
+            seen = self._seen[constraint] = _Seen(table, constraint)
+        covered = seen.options
         chosen = [
-            pick.position
-            for pick in picks
-            if table.slots[pick.option.slot].claim == slot.claim and constraint.covers(pick.option.alternative)
+            position
+            for option, position in picks
+            if option.number in covered and table.slots[option.slot].claim == slot.claim
         ]
         if not chosen:
             return True
-        assert constraint.expression is not None
-        classes = tuple([table.view.projected(table.classes[each], constraint.attributes) for each in chosen])
-        known = constraint.remembered.setdefault(table.view, {})
-        answer = known.get(classes)
+        classes = tuple([seen.classes[position] for position in chosen])
+        answer = seen.answers.get(classes)
         if answer is None:
-            values = [table.view.value(table.classes[each]) for each in chosen]
-            try:
-                self._statistics.constraint_evaluations += 1
-                answer = constraint.expression.matches_set(values)
-            except CelError as error:
-                answer = error
-            known[classes] = answer
+            answer = seen.answers[classes] = self._evaluate(constraint, chosen)
         if isinstance(answer, CelError):
             return Stop(slot.claim, constraint=constraint.index, failure=Failure(answer), devices=tuple(chosen))
         return answer
+
+    def _evaluate(self, constraint: Constraint, chosen: Sequence[int]) -> bool | CelError:
+        assert constraint.expression is not None
+        values = [self._table.view.value(self._table.classes[position]) for position in chosen]
+        self._statistics.constraint_evaluations += 1
+        try:
+            return constraint.expression.matches_set(values)
+        except CelError as error:
+            return error

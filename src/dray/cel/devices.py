@@ -32,6 +32,7 @@ class DeviceValue:
     __slots__ = (
         "_content",
         "_entries",
+        "_fingerprint",
         "_source",
         "allow_multiple_allocations",
         "attributes",
@@ -53,6 +54,7 @@ class DeviceValue:
     _source: Device
     _entries: Map
     _content: Hashable
+    _fingerprint: int | None
 
     def __getattr__(self, name: str) -> object:
         compute = _COMPUTED.get(name)
@@ -70,6 +72,11 @@ class DeviceValue:
     def content(self) -> Hashable:
         """Everything that an expression can see."""
         return self._content
+
+    @property
+    def fingerprint(self) -> int | None:
+        """The hash of the content, if Python compares that content as CEL does: texts, numbers, bools, quantities."""
+        return self._fingerprint
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, DeviceValue):
@@ -101,6 +108,15 @@ def _content_of(value: DeviceValue) -> Hashable:
     return value.driver, value.allow_multiple_allocations, *maps
 
 
+def _fingerprint_of(value: DeviceValue) -> int | None:
+    if value.error is not None:
+        return None
+    for domain in value.attributes.values():
+        if not all(type(found) in _PLAIN for found in cast("Map", domain).values()):
+            return None
+    return hash(value.content)
+
+
 def _is_oversize(value: DeviceValue) -> bool:
     device = value._source
     if len(value.driver) > MAX_DRIVER or len(device.attributes) + len(device.capacity) > MAX_ENTRIES:
@@ -114,9 +130,12 @@ def _is_oversize(value: DeviceValue) -> bool:
     return list_work > _MAX_LIST_WORK
 
 
+_PLAIN: Final = frozenset((str, int, bool))
+
 _COMPUTED: Final[dict[str, Callable[[DeviceValue], object]]] = {
     "_content": _content_of,
     "_entries": _entries_of,
+    "_fingerprint": _fingerprint_of,
     "allow_multiple_allocations": lambda value: value._source.allow_multiple_allocations is True,
     "error": lambda value: None,
     "oversize": _is_oversize,

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from dray.cel.arithmetic import OPERATORS, negate
+from dray.cel.devices import DeviceValue
 from dray.cel.dispatch import is_in, size_of
 from dray.cel.equality import compare_values, equals
 from dray.cel.errors import EvaluationError
@@ -31,7 +32,19 @@ class Inexact(Exception):
     """This case is for the exact evaluator."""
 
 
+def _same_device(left: DeviceValue, right: DeviceValue) -> bool | None:
+    """Whether they are equal; None if CEL has to compare them entry by entry."""
+    one, other = left.fingerprint, right.fingerprint
+    if one is None or other is None:
+        return None
+    return left is right or (one == other and left.content == right.content)
+
+
 def equal(left: Value, right: Value) -> bool:
+    if type(left) is DeviceValue and type(right) is DeviceValue:
+        known = _same_device(left, right)
+        if known is not None:
+            return known
     answer = equals(left, right, FREE)
     if type(answer) is bool:
         return answer
@@ -39,6 +52,10 @@ def equal(left: Value, right: Value) -> bool:
 
 
 def unequal(left: Value, right: Value) -> bool:
+    if type(left) is DeviceValue and type(right) is DeviceValue:
+        known = _same_device(left, right)
+        if known is not None:
+            return not known
     return equals(left, right, FREE) is not True
 
 
