@@ -22,6 +22,7 @@ from dray.apiserver.users import ADMIN, UserInfo
 from dray.cluster.identities import CONTROLLERS, SCHEDULER, driver_identity, node_identity
 from dray.cluster.models import Model
 from dray.cluster.nodes import LocalNode, LocalNodeOptions, RuntimeName
+from dray.cluster.podfeeds import SharedPods
 from dray.cluster.setup import UP_LABEL, prepare_objects
 from dray.cluster.simulated import simulated_controller, simulated_drivers
 from dray.controllers.assembly import Controllers
@@ -67,6 +68,7 @@ class LocalCluster:
         self._server: ApiServer | None = None
         self._tasks: list[asyncio.Task[Any]] = []
         self._failure: asyncio.Future[None] | None = None
+        self._pods: SharedPods | None = None
         self.nodes: dict[str, LocalNode] = {}
         self.scheduler: Scheduler | None = None
         self.controllers: Controllers | None = None
@@ -162,6 +164,8 @@ class LocalCluster:
             controller = simulated_controller(driver, cluster_pools, client, self._clock)
             self._run(f"pools of {driver}", controller.run())
             await controller.wait_published()
+        self._pods = SharedPods(self.client, self._clock)
+        self._run("pods of all nodes", self._pods.run())
         for index, name in enumerate(self._options.node_names):
             self.nodes[name] = self._make_node(index, name)
         for node in self.nodes.values():
@@ -185,6 +189,7 @@ class LocalCluster:
             labels={UP_LABEL: "true", **kind.labels},
             wipe_delay=options.wipe_delay,
             call_timeout=options.call_timeout,
+            durable=False,
         )
         drivers = simulated_drivers(options.model, index, len(options.node_names), name, root)
         drivers |= {driver: _other(make, driver, name, root) for driver, make in options.drivers.items()}
@@ -194,6 +199,7 @@ class LocalCluster:
             lambda driver: self.client_of(driver_identity(driver, name), f"dra-driver-{driver}"),
             self._clock,
             self._fail,
+            self._pods,
         )
 
 

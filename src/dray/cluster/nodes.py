@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+from dray.cluster.podfeeds import SharedPods
 from dray.driver.base import Driver
 from dray.driver.runner import DriverPaths, DriverRunner
 from dray.node.agent import NodeAgent, NodeOptions
@@ -46,7 +47,7 @@ class LocalNodeOptions:
 
 
 class LocalNode:
-    """`fail` is called with what went wrong if a part ends that shouldn't."""
+    """`fail` is called with what went wrong if a part ends that shouldn't. `pods` is shared by nodes of a process."""
 
     def __init__(
         self,
@@ -55,8 +56,10 @@ class LocalNode:
         driver_client: Callable[[str], Client],
         clock: Clock,
         fail: Callable[[BaseException], None],
+        pods: SharedPods | None = None,
     ) -> None:
         self._options = options
+        self._pods = pods
         self._agent_client = agent_client
         self._driver_client = driver_client
         self._clock = clock
@@ -99,7 +102,8 @@ class LocalNode:
     def start_agent(self) -> None:
         options = self._options
         runtime = make_runtime(options.runtime, self._clock, options.images)
-        self.agent = NodeAgent(self._agent_client, self._clock, runtime, options.agent)
+        pods = None if self._pods is None else self._pods.of(self.name)
+        self.agent = NodeAgent(self._agent_client, self._clock, runtime, options.agent, pods=pods)
         self._run("agent", self.agent)
 
     async def stop_agent(self) -> None:
@@ -113,6 +117,7 @@ class LocalNode:
             node_name=self.name,
             paths=DriverPaths.under(self.root),
             instance=instance,
+            durable=self._options.agent.durable,
             clock=self._clock,
         )
         key = f"{name}-{instance}" if instance else name

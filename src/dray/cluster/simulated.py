@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import shutil
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from pathlib import Path
 
@@ -95,19 +94,15 @@ class SimulatedDriver(Driver):
     async def prepare(
         self, claim: ClaimRef, devices: Sequence[AllocatedDevice], config: Sequence[DeviceConfig]
     ) -> Prepared:
-        folder = self._state / claim.uid
-        folder.mkdir(parents=True, exist_ok=True)
         seen: dict[str, int] = {}
         prepared: dict[AllocatedDevice, ContainerEdits] = {}
         for device in devices:
             number = seen.get(device.request, 0)
             seen[device.request] = number + 1
-            prepared[device] = self._edits(device, f"{_variable(device.request)}_{number}", config, folder)
+            prepared[device] = self._edits(device, f"{_variable(device.request)}_{number}", config)
         return prepared
 
-    def _edits(
-        self, device: AllocatedDevice, variable: str, config: Sequence[DeviceConfig], folder: Path
-    ) -> ContainerEdits:
+    def _edits(self, device: AllocatedDevice, variable: str, config: Sequence[DeviceConfig]) -> ContainerEdits:
         model = self._find(device.pool, device.name)
         amounts = {name: str(capacity.value) for name, capacity in model.capacity.items()}
         amounts |= {name: str(amount) for name, amount in device.consumed_capacity}
@@ -116,17 +111,24 @@ class SimulatedDriver(Driver):
         parameters = [entry.parameters for entry in config if entry.applies_to(device.request)]
         if parameters:
             env.append(f"{variable}_CONFIG={msgspec.json.encode(parameters).decode()}")
-        file = folder / f"{device.name}-{variable}.json"
-        file.write_bytes(msgspec.json.format(msgspec.json.encode(to_json(model))))
-        mount = Mount(host_path=str(file.absolute()), container_path=f"/dev/dray/{device.name}", options=("ro", "bind"))
+        file = self._describe(device.pool, model)
+        mount = Mount(host_path=str(file), container_path=f"/dev/dray/{device.name}", options=("ro", "bind"))
         return ContainerEdits(env=tuple(env), mounts=(mount,))
+
+    def _describe(self, pool: str, device: Device) -> Path:
+        """A file that stands for the device itself: made once, there for good."""
+        file = (self._state / pool / f"{device.name}.json").absolute()
+        if not file.exists():
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(msgspec.json.format(msgspec.json.encode(to_json(device))))
+        return file
 
     def _find(self, pool: str, name: str) -> Device:
         pools = (self._pool, *self._cluster_pools)
         return next(device for item in pools if item.name == pool for device in item.devices if device.name == name)
 
     async def unprepare(self, claim: ClaimRef) -> None:
-        shutil.rmtree(self._state / claim.uid, ignore_errors=True)
+        """Nothing about a device changes when it is prepared."""
 
 
 def simulated_drivers(

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from dray.api.cdi import CDI_VERSION, CdiDevice, CdiSpec, ContainerEdits
-from dray.runtime.files import remove_durably, write_atomically
+from dray.runtime.files import write_atomically
 
 
 class CdiFiles:
@@ -40,12 +40,12 @@ class CdiFiles:
             devices=tuple(CdiDevice(name=name, container_edits=edits) for name, edits in sorted(devices.items())),
         )
         self._directory.mkdir(parents=True, exist_ok=True)
-        write_atomically(self.path(claim_uid), msgspec.json.format(msgspec.json.encode(spec)))
+        # Not durable: such files describe what is set up, and after a start of the machine nothing is.
+        write_atomically(self.path(claim_uid), msgspec.json.format(msgspec.json.encode(spec)), durable=False)
         return {name: self.qualified_name(name) for name in devices}
 
     def remove(self, claim_uid: str) -> None:
-        if self.path(claim_uid).exists():
-            remove_durably(self.path(claim_uid))
+        self.path(claim_uid).unlink(missing_ok=True)
 
     def claim_uids(self) -> set[str]:
         """The claims that have a file, for removing those that nobody knows any more."""

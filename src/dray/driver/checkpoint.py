@@ -48,8 +48,11 @@ class DamagedCheckpoint(Exception):
 
 
 class Checkpoint:
-    def __init__(self, directory: Path) -> None:
+    """`durable`: kept through a crash of the machine, too; simulated nodes can do without."""
+
+    def __init__(self, directory: Path, *, durable: bool = True) -> None:
         self._directory = directory
+        self._durable = durable
         directory.mkdir(parents=True, exist_ok=True)
         len(self.claims)  # a damaged file is better found now than when a pod waits for it
 
@@ -72,10 +75,13 @@ class Checkpoint:
         return [record.claim for record in records if record is not None]
 
     def put(self, record: Record) -> None:
-        write_atomically(self._path(record.claim.uid), msgspec.json.encode(record))
+        write_atomically(self._path(record.claim.uid), msgspec.json.encode(record), durable=self._durable)
 
     def remove(self, uid: str) -> None:
-        remove_durably(self._path(uid))
+        if self._durable:
+            remove_durably(self._path(uid))
+        else:
+            self._path(uid).unlink(missing_ok=True)
 
     @asynccontextmanager
     async def lock(self, uid: str) -> AsyncIterator[None]:

@@ -35,12 +35,12 @@ class Instance:
         """Whether no instance that started later still runs."""
         if self._path is None:
             return False
-        for path in sorted(self._directory.glob("*.lock"), reverse=True):
-            if path == self._path:
+        for name in sorted(os.listdir(self._directory), reverse=True):
+            if name == self._path.name:
                 return True
-            if _is_held(path):
+            if _is_held(self._directory / name):
                 return False
-            path.unlink(missing_ok=True)  # of an instance that was killed
+            (self._directory / name).unlink(missing_ok=True)  # of an instance that was killed
         return False
 
 

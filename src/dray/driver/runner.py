@@ -50,7 +50,10 @@ class DriverPaths:
 
 
 class DriverRunner:
-    """Raises SocketPathTooLong, DamagedCheckpoint when made."""
+    """Raises SocketPathTooLong, DamagedCheckpoint when made.
+
+    Without `durable`, what was prepared is forgotten when the machine crashes; that is for simulated nodes.
+    """
 
     def __init__(
         self,
@@ -60,6 +63,7 @@ class DriverRunner:
         node_name: str,
         paths: DriverPaths | None = None,
         instance: str = "",
+        durable: bool = True,
         clock: Clock | None = None,
         registry: CollectorRegistry | None = None,
     ) -> None:
@@ -80,7 +84,7 @@ class DriverRunner:
         self._preparer = ClaimPreparer(
             driver,
             client,
-            Checkpoint(home / "claims"),
+            Checkpoint(home / "claims", durable=durable),
             CdiFiles(paths.cdi, vendor=driver.name),
             has_device=self._has_device,
         )

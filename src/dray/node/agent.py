@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 from prometheus_client import CollectorRegistry
 
@@ -30,7 +31,7 @@ from dray.node.runtimes import Runtime
 from dray.runtime.client import Client
 from dray.runtime.clock import Clock
 from dray.runtime.events import EventRecorder
-from dray.runtime.informer import Informer
+from dray.runtime.informer import Handler, Informer
 from dray.runtime.queue import WorkQueue
 
 log = logging.getLogger(__name__)
@@ -58,6 +59,8 @@ class NodeOptions:
     wipe_delay: float = WIPE_DELAY
     call_timeout: float = CALL_TIMEOUT
     """Seconds that a driver may take for one call."""
+    durable: bool = True
+    """Whether checkpoints survive a crash of the machine, too; simulated nodes can do without."""
 
     @property
     def registry(self) -> Path:
@@ -72,13 +75,32 @@ class NodeOptions:
         return self.root / "pods"
 
 
+class PodFeed(Protocol):
+    """The pods of one node, as an informer gives them."""
+
+    def __iter__(self) -> Iterator[Json]: ...
+
+    @property
+    def has_synced(self) -> bool: ...
+
+    async def wait_synced(self) -> None: ...
+
+    def add_handler(self, handler: Handler[Json]) -> None: ...
+
+    async def run(self) -> None: ...
+
+
 class NodeAgent:
+    """`pods` takes the place of a watch of its own."""
+
     def __init__(
         self,
         client: Client,
         clock: Clock,
         runtime: Runtime,
         options: NodeOptions,
+        *,
+        pods: PodFeed | None = None,
         registry: CollectorRegistry | None = None,
     ) -> None:
         self.registry = registry or CollectorRegistry()
@@ -91,7 +113,7 @@ class NodeAgent:
         self._health = HealthBook(clock, lambda driver: self._nudge())
         self.plugins = PluginRegistry(options.registry, clock, self._driver_changed, self._driver_joined)
         self._wipes: WorkQueue[str] = WorkQueue("slice wipes", clock)
-        checkpoint = Checkpoint(options.root / "claims")
+        checkpoint = Checkpoint(options.root / "claims", durable=options.durable)
         preparation = Preparation(
             client, self.plugins, checkpoint, NodeMetrics(self.registry), call_timeout=options.call_timeout
         )
@@ -121,7 +143,9 @@ class NodeAgent:
                 runtime=runtime.name,
             ),
         )
-        self._pods: Informer[Json] = Informer(client, PODS, field_selector=f"spec.nodeName={options.name}", clock=clock)
+        self._pods: PodFeed = pods or Informer(
+            client, PODS, field_selector=f"spec.nodeName={options.name}", clock=clock
+        )
         self._workers: dict[str, PodWorker] = {}
         self._group: asyncio.TaskGroup | None = None
         self._pods.add_handler(self._pod_changed)

@@ -62,8 +62,11 @@ class DamagedCheckpoint(Exception):
 
 
 class Checkpoint:
-    def __init__(self, directory: Path) -> None:
+    """`durable`: kept through a crash of the machine, too; simulated nodes can do without."""
+
+    def __init__(self, directory: Path, *, durable: bool = True) -> None:
         self._directory = directory
+        self._durable = durable
         directory.mkdir(parents=True, exist_ok=True)
         self._claims: dict[str, HeldClaim] = {}
         for path in sorted(directory.glob("*.json")):
@@ -92,11 +95,14 @@ class Checkpoint:
     def put(self, claim: HeldClaim) -> None:
         if self._claims.get(claim.uid) == claim:
             return
-        write_atomically(self._path(claim.uid), msgspec.json.encode(claim))
+        write_atomically(self._path(claim.uid), msgspec.json.encode(claim), durable=self._durable)
         self._claims[claim.uid] = claim
 
     def remove(self, uid: str) -> None:
-        remove_durably(self._path(uid))
+        if self._durable:
+            remove_durably(self._path(uid))
+        else:
+            self._path(uid).unlink(missing_ok=True)
         self._claims.pop(uid, None)
 
     def _path(self, uid: str) -> Path:

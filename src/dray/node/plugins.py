@@ -11,6 +11,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import stat
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,6 +38,8 @@ PLUGIN_TYPE = "DRAPlugin"
 LOOK_INTERVAL = 0.5
 FIRST_RETRY = 1.0
 LONGEST_RETRY = 60.0
+SETTLED_NANOSECONDS = 2_000_000_000
+"""File systems tell times in coarse steps: two changes may look like one if they are close."""
 CALL_TIMEOUT = 10.0
 LONGEST_NAME = 63
 _RECONNECT = (("grpc.initial_reconnect_backoff_ms", 100), ("grpc.max_reconnect_backoff_ms", 2000))
@@ -116,6 +121,7 @@ class PluginRegistry:
         self._failed: dict[_Socket, _Attempt] = {}
         self._registering: dict[_Socket, asyncio.Task[None]] = {}
         self._up: set[str] = set()
+        self._last_change = -1
 
     def get(self, driver: str) -> Plugin | None:
         """The instance to call."""
@@ -144,6 +150,8 @@ class PluginRegistry:
 
     async def look(self) -> None:
         """Forget what is gone from the directory and register what is new, each on its own."""
+        if self._is_unchanged() and not self._failed:
+            return
         present = set(self._sockets())
         for socket in self._plugins.keys() - present:
             await self._forget(socket)
@@ -157,14 +165,22 @@ class PluginRegistry:
                 self._registering[socket] = task
                 task.add_done_callback(lambda _, socket=socket: self._registering.pop(socket, None))  # type: ignore[misc]
 
+    def _is_unchanged(self) -> bool:
+        """Whether the directory is as it was at the last look. One that changed just now may do so again unseen."""
+        changed = os.stat(self._directory).st_mtime_ns
+        is_same, self._last_change = changed == self._last_change, changed
+        return is_same and time.time_ns() - changed > SETTLED_NANOSECONDS
+
     def _sockets(self) -> Iterator[_Socket]:
-        for path in self._directory.glob("*.sock"):
+        for entry in os.scandir(self._directory):
+            if not entry.name.endswith(".sock"):
+                continue
             try:
-                found = path.stat()
+                found = entry.stat()
             except FileNotFoundError:
                 continue  # it went away while we looked
-            if path.is_socket():
-                yield _Socket(path, found.st_ino, found.st_ctime_ns)
+            if stat.S_ISSOCK(found.st_mode):
+                yield _Socket(Path(entry.path), found.st_ino, found.st_ctime_ns)
 
     async def _register(self, socket: _Socket) -> None:
         async with grpc.aio.insecure_channel(f"unix:{socket.path}") as channel:
