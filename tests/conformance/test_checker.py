@@ -70,25 +70,25 @@ def test_the_first_assignment_without_a_violation_is_kubernetes_answer(scenarios
     """Where all assignments can be tried. `All` is decided before any search, so it is left out."""
     tried = 0
     for expected, parts, claims in scenarios:
-        choices = _find_choices(parts, claims) if "results" in expected else None
+        choices = find_choices(parts, claims) if "results" in expected else None
         if choices is None:
             continue
         tried += 1
         answer = expected["results"]
-        wanted = None if answer is None else [_devices(result) for result in _read_results(answer)]
+        wanted = None if answer is None else [devices_of(result) for result in _read_results(answer)]
         found = next(
-            (results for results in _iter_assignments(parts, claims, choices) if _is_allowed(parts, claims, results)),
+            (results for results in iter_assignments(parts, claims, choices) if is_allowed(parts, claims, results)),
             None,
         )
-        assert (None if found is None else [_devices(result) for result in found]) == wanted
+        assert (None if found is None else [devices_of(result) for result in found]) == wanted
     assert tried > 500
 
 
-def _is_allowed(parts: Parts, claims: Sequence[ResourceClaim], results: Sequence[AllocationResult]) -> bool:
+def is_allowed(parts: Parts, claims: Sequence[ResourceClaim], results: Sequence[AllocationResult]) -> bool:
     return not verify(parts.slices, parts.classes, parts.nodes[0], parts.state, claims, results, parts.gates)
 
 
-def _devices(result: AllocationResult) -> list[tuple[str, str, str, str]]:
+def devices_of(result: AllocationResult) -> list[tuple[str, str, str, str]]:
     return [(each.request, each.driver, each.pool, each.device) for each in result.devices.results]
 
 
@@ -115,7 +115,9 @@ class Choice(NamedTuple):
     devices: tuple[Published, ...]
 
 
-def _find_choices(parts: Parts, claims: Sequence[ResourceClaim]) -> list[list[list[Choice]]] | None:
+def find_choices(
+    parts: Parts, claims: Sequence[ResourceClaim], most: int = MOST_ASSIGNMENTS
+) -> list[list[list[Choice]]] | None:
     """Per claim and request all choices in Kubernetes' order; None if there are too many, or it isn't a search."""
     if not claims:
         return None
@@ -135,8 +137,8 @@ def _find_choices(parts: Parts, claims: Sequence[ResourceClaim]) -> list[list[li
             ):
                 return None
             found = (Choice(name, spec, chosen) for name, spec in specs for chosen in combinations(devices, spec.count))
-            choices[-1].append(list(islice(found, MOST_ASSIGNMENTS + 1)))
-    return choices if prod(len(each) for claim in choices for each in claim) <= MOST_ASSIGNMENTS else None
+            choices[-1].append(list(islice(found, most + 1)))
+    return choices if prod(len(each) for claim in choices for each in claim) <= most else None
 
 
 def _in_order(parts: Parts) -> list[Published]:
@@ -150,7 +152,7 @@ def _in_order(parts: Parts) -> list[Published]:
     ]
 
 
-def _iter_assignments(
+def iter_assignments(
     parts: Parts, claims: Sequence[ResourceClaim], choices: list[list[list[Choice]]]
 ) -> Iterator[list[AllocationResult]]:
     numbers = count()
