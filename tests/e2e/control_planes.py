@@ -66,6 +66,18 @@ class ApiServerProcess:
         if self._port == "0":
             await wait_until(self.kubeconfig.exists, "the API server writes its kubeconfig")
             self._port = find_access(self.kubeconfig).server.rpartition(":")[2]
+        else:
+            await wait_until_true(self._listens, "the API server listens again")
+
+    async def _listens(self) -> bool:
+        if not self.process.is_running:  # somebody's connection may have taken the port meanwhile
+            await self.process.start("--port", self._port)
+        try:
+            _, writer = await asyncio.open_connection("127.0.0.1", int(self._port))
+        except OSError:
+            return False
+        writer.close()
+        return True
 
     def component_kubeconfig(self, name: str) -> Path:
         return self.folder / "kubeconfigs" / f"{name}.kubeconfig"
@@ -89,9 +101,11 @@ async def running(*processes: Process) -> AsyncIterator[None]:
         await process.start()
     try:
         yield
-    finally:
-        statuses = await asyncio.gather(*(process.stop() for process in processes))
-        assert set(statuses) == {0}, "\n".join(process.log.read_text()[-2000:] for process in processes)
+    except BaseException:
+        await asyncio.gather(*(process.stop() for process in processes))
+        raise
+    statuses = await asyncio.gather(*(process.stop() for process in processes))
+    assert set(statuses) == {0}, "\n".join(process.log.read_text()[-2000:] for process in processes)
 
 
 def make_controllers(kubeconfig: Path, log: Path, *options: str) -> Process:

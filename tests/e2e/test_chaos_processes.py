@@ -21,6 +21,7 @@ from tests.e2e.control_planes import (
     make_scheduler,
     running,
     serving,
+    wait_until,
     wait_until_true,
 )
 from tests.integration.invariants import find_double_use, find_violations, take_snapshot
@@ -117,7 +118,8 @@ async def play(tmp_path: Path, seed: int, kills: int) -> None:
             try:
                 await wait_until_true(lambda: settles(client, last), "everything settles", SETTLE_SECONDS)
             except AssertionError as error:
-                raise AssertionError(f"{error}: {last}") from None
+                logs = [f"{part.name}:\n{part.log.read_text()[-3000:]}" for part in (server.process, *components)]
+                raise AssertionError("\n".join((f"{error}: {last}", *logs))) from None
 
 
 async def has_bound_pods(client: HttpClient) -> bool:
@@ -133,3 +135,27 @@ async def test_a_control_plane_survives_the_death_of_its_parts(tmp_path: Path) -
 @pytest.mark.parametrize("seed", range(1, SEEDS))
 async def test_a_control_plane_survives_more_deaths(tmp_path: Path, seed: int) -> None:
     await play(tmp_path, seed, KILLS)
+
+
+@pytest.mark.slow
+async def test_when_the_leading_scheduler_is_killed_another_takes_over(tmp_path: Path) -> None:
+    async with serving(tmp_path) as server:
+        controllers = make_controllers(server.component_kubeconfig("controllers"), tmp_path / "controllers.log")
+        schedulers = [
+            make_scheduler(server.component_kubeconfig("scheduler"), tmp_path / f"scheduler-{number}.log")
+            for number in range(2)
+        ]
+        async with running(controllers, *schedulers), connect(server.kubeconfig) as client:
+            await Load(client, 0).build()
+            await client.create(PODS, make_pod("first", template="one"), "default")
+            await wait_until_true(lambda: is_bound(client, "first"), "the leader schedules")
+            leader = next(scheduler for scheduler in schedulers if "leads with lease" in scheduler.log.read_text())
+            await leader.kill()
+            await client.create(PODS, make_pod("second", template="one"), "default")
+            await wait_until_true(lambda: is_bound(client, "second"), "the other one took over")
+            await leader.start()
+            await wait_until(lambda: leader.log.read_text().count("metrics and health") == 2, "it stands by")
+
+
+async def is_bound(client: HttpClient, name: str) -> bool:
+    return "nodeName" in (await client.get(PODS, name, "default"))["spec"]
