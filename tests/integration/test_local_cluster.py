@@ -19,8 +19,10 @@ from dray.apiserver.targets import Target
 from dray.cluster.identities import node_identity
 from dray.cluster.inventories import find_model
 from dray.cluster.local import ClusterOptions, LocalCluster
-from dray.cluster.models import make_class
+from dray.cluster.models import DriverModel, Model, alike, make_class
 from dray.cluster.simulated import SimulatedDriver
+from dray.driver.base import make_device
+from dray.driver.publisher import PoolsRefused
 from dray.testing.waiting import eventually
 from tests.integration.clusters import (
     add_pod,
@@ -137,6 +139,23 @@ async def test_pods_go_on_when_the_agent_is_restarted() -> None:
 
 
 # The cluster
+
+
+async def test_another_model_leaves_no_devices_of_the_one_before(data_dir: Path) -> None:
+    async def drivers(model: str) -> set[str]:
+        options = ClusterOptions(data_dir, find_model(model), nodes=1, runtime="simulated")
+        async with LocalCluster(options) as cluster:
+            slices = await cluster.client.list(RESOURCE_SLICES)
+            return {item["spec"]["driver"] for item in slices["items"]}
+
+    assert await drivers("fpga") == {"fpga.example.com"}
+    assert await drivers("ring") == {"mla.example.com"}
+
+
+async def test_a_cluster_whose_devices_are_refused_does_not_start(data_dir: Path) -> None:
+    twice = DriverModel("gpu.example.com", devices=(make_device("gpu-0"), make_device("gpu-0")))
+    with pytest.raises(PoolsRefused, match=r"spec.devices\[1\]: Duplicate value"):
+        await LocalCluster(ClusterOptions(data_dir, Model("twice", "", alike(twice)), nodes=1, memory=True)).start()
 
 
 async def test_what_was_stored_is_there_after_a_restart_and_pods_that_may_restart_do(data_dir: Path) -> None:

@@ -8,7 +8,7 @@ import shutil
 import tempfile
 import time
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Final, NoReturn
 
 import typer
 from rich.console import Console
@@ -73,15 +73,20 @@ def run(
     setup_logs(verbose)
     if not verbose:
         logging.getLogger("dray").setLevel(logging.WARNING)  # the story is told, not the log
+    place = folder / story if (folder / story).is_dir() else Path(story)
+    if not place.is_dir():
+        _fail(f"there is no story {story!r}. Stories: {', '.join((*_names(folder), ALLOCATOR))}", UNUSABLE)
     try:
-        loaded = load_story(folder / story if (folder / story).is_dir() else Path(story))
-        asyncio.run(_play(console, loaded, pause))
+        asyncio.run(_play(console, load_story(place), pause))
     except (BadStory, BadModel) as error:
-        console.print(f"{error}\nThere are: {', '.join(_names(folder))}, {ALLOCATOR}", style="red", markup=False)
-        raise typer.Exit(UNUSABLE) from None
-    except StoryFailed as failure:
-        console.print(f"The story did not come true: {failure}", style="red", markup=False)
-        raise typer.Exit(PROBLEMS) from None
+        _fail(error, UNUSABLE)
+    except (StoryFailed, OSError) as failure:
+        _fail(f"the story did not come true: {failure}", PROBLEMS)
+
+
+def _fail(error: object, status: int) -> NoReturn:
+    typer.echo(f"error: {error}", err=True)
+    raise typer.Exit(status)
 
 
 def _names(folder: Path) -> list[str]:
@@ -91,8 +96,8 @@ def _names(folder: Path) -> list[str]:
 def _show_list(console: Console, folder: Path) -> None:
     for name in _names(folder):
         story = load_story(folder / name)
-        console.print(f"{name:24} {story.source}  {story.title}", markup=False)
-    console.print(f"{ALLOCATOR:24}           The device allocator alone, on the same stories", markup=False)
+        console.print(f"{name:24} {story.source}  {story.title}", markup=False, soft_wrap=True)
+    console.print(f"{ALLOCATOR:24}           The device allocator alone, on the same stories", soft_wrap=True)
 
 
 async def _play(console: Console, story: Story, pause: bool) -> None:

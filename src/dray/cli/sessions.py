@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, NamedTuple
 
 import typer
 
-from dray.api.errors import StatusError
+from dray.api.errors import ServiceUnavailable, StatusError
 from dray.cli.jsonpath import BadTemplate
 from dray.cli.resource_names import ResourceNames, UnknownResource
 from dray.runtime.access import BadAccess, ClusterAccess
@@ -27,6 +27,7 @@ SelectorOption = Annotated[str, typer.Option("--selector", "-l", help="Label sel
 
 _UP: Final = Path(".dray") / "admin.kubeconfig"
 """Where `dray up` leaves its kubeconfig, below the home directory."""
+_NONE: Final = "no cluster given: `dray up` starts one here; else use --kubeconfig FILE or set KUBECONFIG"
 
 
 class CommandFailed(Exception):
@@ -58,7 +59,12 @@ async def _run(
 ) -> None:
     access = find_cluster(kubeconfig, context)
     async with HttpClient(access, agent="dray") as client:
-        await work(Session(client, ResourceNames(client), namespace or access.namespace))
+        try:
+            await work(Session(client, ResourceNames(client), namespace or access.namespace))
+        except ServiceUnavailable as error:
+            if not error.message.startswith(access.server):
+                raise  # it was the server that said so
+            raise CommandFailed(f"{error.message}. Does the cluster run? `dray up` starts one here.") from None
 
 
 def find_cluster(kubeconfig: Path | None, context: str) -> ClusterAccess:
@@ -66,10 +72,12 @@ def find_cluster(kubeconfig: Path | None, context: str) -> ClusterAccess:
     try:
         return find_access(kubeconfig, context)
     except BadAccess as error:
+        if str(error) != NO_CLUSTER:
+            raise
         running = Path.home() / _UP
-        if str(error) == NO_CLUSTER and running.is_file():
+        if running.is_file():
             return load_kubeconfig([running], context)
-        raise
+        raise BadAccess(_NONE) from None
 
 
 def _fail(text: str) -> None:

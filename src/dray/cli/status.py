@@ -42,6 +42,10 @@ def run(
 def find_kubeconfig(data_dir: Path | None) -> Path | None:
     """Of the cluster in the directory; without one, of a cluster that runs in the usual place."""
     if data_dir is not None:
-        return data_dir.expanduser() / "admin.kubeconfig"
+        kubeconfig = data_dir.expanduser() / "admin.kubeconfig"
+        if not kubeconfig.is_file():
+            typer.echo(f"error: --data-dir: no cluster was ever up in {data_dir}", err=True)
+            raise typer.Exit(1)
+        return kubeconfig
     record = read_record(DEFAULT)
     return Path(record.kubeconfig) if record is not None and record.is_alive else None

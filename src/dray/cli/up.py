@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Annotated, Literal, NoReturn
@@ -19,6 +19,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from dray.api.errors import StatusError
 from dray.api.times import format_time
 from dray.apiserver.certificates import BadCertificate
 from dray.apiserver.serving import CannotListen
@@ -31,8 +32,13 @@ from dray.cluster.datadir import (
     DEFAULT,
     LOG,
     AlreadyUp,
+    ProcessID,
+    UnusableDirectory,
     UpRecord,
+    check_free,
+    find_error,
     hold_directory,
+    make_directory,
     read_record,
     remove_record,
     write_record,
@@ -44,20 +50,24 @@ from dray.cluster.observing import Observer
 from dray.cluster.separate import PartFailed, SeparateCluster
 from dray.driver.plugin import SocketPathTooLong
 from dray.driver.publisher import PoolsRefused
-from dray.node.shim import process_birth
+from dray.node.agent import AlreadyRunning
 from dray.runtime.access import BadAccess
 from dray.runtime.clock import SystemClock
 from dray.runtime.logs import setup_logs
 from dray.store.errors import StoreUnusable
 
-DataDirOption = Annotated[Path, typer.Option(help="Where the cluster keeps everything; its state stays there.")]
+DataDirOption = Annotated[
+    Path, typer.Option(help="Where the cluster keeps everything; its state stays there.", show_default="~/.dray")
+]
 START_SECONDS = 60.0
 REFRESH_SECONDS = 0.5
 RuntimeOption = Literal["process", "simulated"]
 
 
 def run(
-    nodes: Annotated[int, typer.Option(help="Number of nodes; 0 takes what the model suggests.", min=0)] = 0,
+    nodes: Annotated[
+        int | None, typer.Option(help="Number of nodes.", min=1, show_default="what the model suggests")
+    ] = None,
     model: Annotated[
         str, typer.Option(help=f"What the nodes have: {', '.join(MODELS)}, or a file with ResourceSlices.")
     ] = "a100-8",
@@ -74,7 +84,9 @@ def run(
         list[Path] | None, typer.Option(help="Folder of folders that stand for images. May be repeated.")
     ] = None,
     processes: Annotated[bool, typer.Option("--processes", help="Every component in a process of its own.")] = False,
-    detach: Annotated[bool, typer.Option("--detach", "-d", help="Go to the background once it is up.")] = False,
+    detach: Annotated[
+        bool, typer.Option("--detach/--no-detach", "-d", help="Go to the background once it is up.")
+    ] = False,
     memory: Annotated[bool, typer.Option("--memory", help="Keep objects in memory only.")] = False,
     feature_gates: Annotated[
         str, typer.Option(help="Features to turn off or on, e.g. DRAAdminAccess=false. All are on.")
@@ -88,32 +100,38 @@ def run(
     Exit status: 0 after an interrupt, 1 if the cluster can't start, 2 for bad options.
     """
     data_dir = data_dir.expanduser().absolute()
-    if detach:
-        _detach(data_dir)
-        return
     try:
         options = ClusterOptions(
             data_dir=data_dir,
             model=find_model(model),
-            nodes=nodes,
+            nodes=nodes or 0,
             runtime=runtime,
             port=port,
             memory=memory,
             gates=read_gates(feature_gates),
-            images=tuple(place.expanduser().absolute() for place in image_dir or ()),
+            images=tuple(map(_find_images, image_dir or ())),
             drivers=dict(map(load_driver, driver or ())),
         )
-    except (BadModel, OSError) as error:
+    except BadModel as error:
+        _fail(f"--model: {error}", UNUSABLE)
+    except OSError as error:
         _fail(error, UNUSABLE)
     if processes and options.drivers:
         _fail("--driver and --processes don't go together: start your driver with `dray driver run`", UNUSABLE)
     try:
+        if detach:
+            _detach(data_dir)
+            return
         with hold_directory(data_dir):
             _log_to(data_dir, verbose)
             asyncio.run(_up(options, model, processes))
+    except UnusableDirectory as error:
+        _fail(f"--data-dir: {error}", 1)
+    except CannotListen as error:
+        _fail(f"--port: {error}", 1)
     except (
-        *(AlreadyUp, StoreUnusable, BadCertificate, BadTokenFile, CannotListen),
-        *(SocketPathTooLong, PoolsRefused, BadAccess, PartFailed, OSError),
+        *(AlreadyUp, AlreadyRunning, StoreUnusable, BadCertificate, BadTokenFile),
+        *(SocketPathTooLong, PoolsRefused, BadAccess, PartFailed, StatusError, OSError),
     ) as error:
         _fail(error, 1)
 
@@ -121,6 +139,13 @@ def run(
 def _fail(error: object, status: int) -> NoReturn:
     typer.echo(f"error: {error}", err=True)
     raise typer.Exit(status)
+
+
+def _find_images(place: Path) -> Path:
+    found = place.expanduser().absolute()
+    if not found.is_dir():
+        _fail(f"--image-dir: {place} is not a directory", UNUSABLE)
+    return found
 
 
 def _log_to(data_dir: Path, verbose: int) -> None:
@@ -140,9 +165,11 @@ async def _up(options: ClusterOptions, model: str, processes: bool) -> None:
     console = Console(highlight=False)
     interrupted = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for interrupt in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(interrupt, interrupted.set)
-    console.print(f"Starting {len(options.node_names)} nodes of model [bold]{options.model.name}[/] …")
+    for interrupt in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(interrupt) is not signal.SIG_IGN:  # so `nohup` wants it for SIGHUP
+            loop.add_signal_handler(interrupt, interrupted.set)
+    count = len(options.node_names)
+    console.print(f"Starting {count} node{'s' if count > 1 else ''} of model [bold]{options.model.name}[/] …")
     cluster: LocalCluster | SeparateCluster = SeparateCluster(options, model) if processes else LocalCluster(options)
     starting = asyncio.ensure_future(cluster.start())
     waiting = asyncio.ensure_future(interrupted.wait())
@@ -150,6 +177,7 @@ async def _up(options: ClusterOptions, model: str, processes: bool) -> None:
     if not starting.done():
         starting.cancel()
         await asyncio.gather(starting, return_exceptions=True)
+        console.print("Stopped before it was up.")
         return
     await starting
     try:
@@ -168,15 +196,17 @@ async def _up(options: ClusterOptions, model: str, processes: bool) -> None:
 
 
 def _make_record(cluster: LocalCluster | SeparateCluster, options: ClusterOptions) -> UpRecord:
+    own = ProcessID.of(os.getpid())
     return UpRecord(
-        pid=os.getpid(),
-        born=process_birth(os.getpid()),
+        pid=own.pid,
+        born=own.born,
         address=cluster.address,
         kubeconfig=str(cluster.kubeconfig),
         model=options.model.name,
         nodes=len(options.node_names),
         runtime=options.runtime,
         started_at=format_time(SystemClock().now()),
+        parts=tuple(map(ProcessID.of, cluster.process_ids)),
     )
 
 
@@ -199,6 +229,7 @@ async def _status_line(console: Console, cluster: LocalCluster | SeparateCluster
     with Live(Text(""), console=console, auto_refresh=False, transient=True) as live:
 
         async def refresh() -> None:
+            await observer.wait_synced()
             while True:
                 live.update(Text(describe_briefly(observer.summary), style="dim", overflow="ellipsis"), refresh=True)
                 await asyncio.sleep(REFRESH_SECONDS)
@@ -216,39 +247,33 @@ async def _status_line(console: Console, cluster: LocalCluster | SeparateCluster
 
 
 def _detach(data_dir: Path) -> None:
-    record = read_record(data_dir)
-    if record is not None and record.is_alive:
-        _fail(f"a cluster runs in {data_dir} already (process {record.pid}); `dray down` stops it", 1)
+    make_directory(data_dir)
+    check_free(data_dir)
     remove_record(data_dir)
-    data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-    arguments = [argument for argument in sys.argv[1:] if argument not in ("--detach", "-d")]
     with (data_dir / LOG).open("a") as log:
+        offset = log.tell()
         process = subprocess.Popen(
-            [sys.executable, "-m", "dray", *arguments],
+            [sys.executable, "-m", "dray", *sys.argv[1:], "--no-detach"],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
             start_new_session=True,
-            env={**os.environ, **_unbuffered()},
+            env={**os.environ, "PYTHONUNBUFFERED": "1"},
         )
-    record = _await_record(data_dir, process)
-    typer.echo(f"Up at {record.address} (process {record.pid}); `dray down` stops it.")
+    record = _await_record(data_dir, process, offset)
+    place = "" if data_dir == DEFAULT else f" --data-dir {data_dir}"
+    typer.echo(f"Up at {record.address} (process {record.pid}); `dray down{place}` stops it.")
     typer.echo(f"  export KUBECONFIG={record.kubeconfig}")
 
 
-def _unbuffered() -> Mapping[str, str]:
-    return {"PYTHONUNBUFFERED": "1"}
-
-
-def _await_record(data_dir: Path, process: subprocess.Popen[bytes]) -> UpRecord:
+def _await_record(data_dir: Path, process: subprocess.Popen[bytes], offset: int) -> UpRecord:
     end = time.monotonic() + START_SECONDS
     while time.monotonic() < end:
         record = read_record(data_dir)
         if record is not None and record.pid == process.pid:
             return record
         with suppress(subprocess.TimeoutExpired):
-            process.wait(0.1)
-            lines = (data_dir / LOG).read_text(errors="replace").splitlines()
-            _fail(f"the cluster did not start; the end of {data_dir / LOG}:\n" + "\n".join(lines[-5:]), 1)
+            status = process.wait(0.1)
+            _fail(find_error(data_dir / LOG, offset) or f"the cluster ended; see {data_dir / LOG}", status or 1)
     process.terminate()
     _fail(f"the cluster was not up within {START_SECONDS:g}s; see {data_dir / LOG}", 1)

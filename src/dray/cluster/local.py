@@ -91,6 +91,11 @@ class LocalCluster:
         return self.server.address
 
     @property
+    def process_ids(self) -> tuple[int, ...]:
+        """Of processes beside this one."""
+        return ()
+
+    @property
     def client(self) -> LocalClient:
         """An administrator's."""
         return self.client_of(ADMIN, "dray-up")
@@ -109,7 +114,7 @@ class LocalCluster:
         await self._server.start()
         try:
             self.kubeconfig = self._server.write_kubeconfigs(tuple(options.node_names))
-            await prepare_objects(self.client, options.model, options.node_names)
+            await prepare_objects(self.client, options.model, options.node_names, options.data_dir)
             self._start_control_plane()
             await self._start_nodes()
         except BaseException:
@@ -177,6 +182,7 @@ class LocalCluster:
             ready.cancel()
             failing.result()
         failing.cancel()
+        ready.result()
 
     def _make_node(self, index: int, name: str) -> LocalNode:
         options = self._options

@@ -13,16 +13,22 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import yaml
 
 from dray.api.classes import DeviceClass
-from dray.api.codec import DecodeError, decode_object
+from dray.api.codec import DecodeError
 from dray.api.meta import Json
 from dray.api.slices import ResourceSlice, ResourceSliceSpec
+from dray.api.strict import decode_strict
 from dray.cluster.models import DriverModel, Model, NodeModel, make_class
 from dray.driver.pools import Pool
+from dray.validation import strategy
+from dray.validation.outcome import RequestContext
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_ANY_TIME = "2000-01-01T00:00:00Z"
+"""For times that a server would set; a model keeps none."""
 
 
 class BadModel(Exception):
@@ -77,7 +83,7 @@ def load_model(path: Path) -> Model:
     try:
         documents = [item for item in yaml.load_all(path.read_text(), _LOADER) if item]
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise BadModel(f"{path}: {error}") from error
+        raise BadModel(f"{path}: {_one_line(str(error))}") from error
     parts = _Parts()
     for obj in _objects(path, documents):
         _add(parts, path, obj)
@@ -88,12 +94,13 @@ def load_model(path: Path) -> Model:
 
 def _objects(path: Path, documents: Iterable[Any]) -> Iterable[Json]:
     for document in documents:
-        if not isinstance(document, dict) or not isinstance(document.get("kind"), str):
-            raise BadModel(f"{path}: a model consists of ResourceSlices, DeviceClasses and Nodes")
-        if document["kind"].endswith("List"):
-            yield from document.get("items") or ()
-        else:
-            yield document
+        is_list = isinstance(document, dict) and str(document.get("kind")).endswith("List")
+        for obj in (document.get("items") or ()) if is_list else (document,):
+            if not isinstance(obj, dict) or not isinstance(obj.get("kind"), str):
+                raise BadModel(f"{path}: a model consists of ResourceSlices, DeviceClasses and Nodes")
+            if not isinstance(obj.get("metadata") or {}, dict):
+                raise BadModel(f"{path}: {obj['kind']}: metadata: expected an object")
+            yield obj
 
 
 def _add(parts: _Parts, path: Path, obj: Json) -> None:
@@ -101,14 +108,42 @@ def _add(parts: _Parts, path: Path, obj: Json) -> None:
     if obj["kind"] == "Node":
         parts.labels[metadata.get("name", "")] = metadata.get("labels") or {}
         return
-    try:
-        decoded = decode_object(obj)
-    except DecodeError as error:
-        raise BadModel(f"{path}: {obj['kind']} {metadata.get('name')}: {error}") from error
-    match decoded:
-        case ResourceSlice():
+    match _read(path, obj):
+        case ResourceSlice() as decoded:
             parts.add_slice(decoded.spec)
         case DeviceClass():
             parts.classes.append(obj)
         case _:
             raise BadModel(f"{path}: a {obj['kind']} is no part of a model")
+
+
+def _read(path: Path, obj: Json) -> Any:
+    """The object, judged as by a server that is asked to create it. Raises BadModel."""
+    subject = f"{path}: {obj['kind']} {(obj.get('metadata') or {}).get('name', '')}".rstrip()
+    try:
+        value, unknown = decode_strict(msgspec.json.encode(obj))
+    except DecodeError as error:
+        raise BadModel(": ".join(filter(None, (subject, error.field, error.message)))) from error
+    except TypeError as error:  # YAML has more than JSON, such as dates as keys
+        raise BadModel(f"{subject}: {error}") from error
+    problems = list(map(str, unknown))
+    if not problems and isinstance(value, ResourceSlice | DeviceClass):
+        outcome: Any = strategy.create(_completed(value), RequestContext(now=_ANY_TIME))
+        problems = list(map(str, outcome.errors))
+    if problems:
+        raise BadModel(f"{subject}: {'; '.join(map(_one_line, dict.fromkeys(problems)))}")
+    return value
+
+
+def _one_line(text: str) -> str:
+    """Without the picture of the place that errors of expressions draw."""
+    return " ".join(line.strip() for line in text.splitlines() if not line.startswith(" |"))
+
+
+def _completed(value: ResourceSlice | DeviceClass) -> ResourceSlice | DeviceClass:
+    """Names, and how many slices a pool has, are found anew when the devices are published."""
+    metadata = msgspec.structs.replace(value.metadata, name=value.metadata.name or "unnamed")
+    if isinstance(value, DeviceClass):
+        return msgspec.structs.replace(value, metadata=metadata)
+    pool = msgspec.structs.replace(value.spec.pool, resource_slice_count=max(value.spec.pool.resource_slice_count, 1))
+    return msgspec.structs.replace(value, metadata=metadata, spec=msgspec.structs.replace(value.spec, pool=pool))

@@ -75,6 +75,10 @@ class Observer:
             for informer in (self._nodes, self._slices, self._claims, self._pods, self._rules):
                 group.create_task(informer.run())
 
+    async def wait_synced(self) -> None:
+        for informer in (self._nodes, self._slices, self._claims, self._pods, self._rules):
+            await informer.wait_synced()
+
     @property
     def summary(self) -> Summary:
         if self._is_stale:

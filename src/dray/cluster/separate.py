@@ -15,7 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from dray.api.errors import StatusError
+from dray.api.features import ALL_GATES
 from dray.api.resources import NODES, RESOURCE_SLICES
+from dray.cluster.datadir import find_error
 from dray.cluster.local import ClusterOptions
 from dray.cluster.setup import UP_LABEL, prepare_objects
 from dray.cluster.simulated import simulated_controller
@@ -39,6 +41,7 @@ class SeparateCluster:
         self._options = options
         self._model = model
         self._processes: dict[str, asyncio.subprocess.Process] = {}
+        self._log_starts: dict[str, int] = {}
         self._tasks: list[asyncio.Task[Any]] = []
         self._client: HttpClient | None = None
         self.kubeconfig = options.data_dir / "admin.kubeconfig"
@@ -52,11 +55,25 @@ class SeparateCluster:
     def address(self) -> str:
         return self.client.access.server
 
+    @property
+    def process_ids(self) -> tuple[int, ...]:
+        """In the order in which they are stopped."""
+        return tuple(self._processes[command].pid for command in self._stop_order)
+
+    @property
+    def _stop_order(self) -> list[str]:
+        """Nodes first, then who acts on them, the API last."""
+        return sorted(self._processes, key=lambda command: (command == "apiserver", not command.startswith("node")))
+
     async def start(self) -> None:
-        """Everything is up when this returns, and devices are published. Raises PartFailed, TimeoutError."""
+        """Everything is up when this returns, and devices are published. Raises PartFailed."""
         try:
             async with asyncio.timeout(START_SECONDS):
                 await self._start()
+        except TimeoutError:
+            await self.stop()
+            logs = self._options.data_dir / "logs"
+            raise PartFailed(f"the cluster was not up within {START_SECONDS:g}s; see {logs}") from None
         except BaseException:
             await self.stop()
             raise
@@ -67,13 +84,14 @@ class SeparateCluster:
         self.kubeconfig.unlink(missing_ok=True)
         arguments = ["--data-dir", str(options.data_dir), "--port", str(options.port)]
         arguments += ["--memory"] if options.memory else []
-        await self._spawn("apiserver", *arguments, *(part for name in names for part in ("--node", name)))
+        gates = ["--feature-gates", ",".join(f"{name}=false" for name in ALL_GATES.enabled - options.gates.enabled)]
+        await self._spawn("apiserver", *arguments, *gates, *(part for name in names for part in ("--node", name)))
         await self._until(self.kubeconfig.exists)
         self._client = HttpClient(load_kubeconfig([self.kubeconfig]), agent="dray-up")
         await self._until(self._answers)
-        await prepare_objects(self._client, options.model, names)
-        for part in ("controllers", "scheduler"):
-            await self._spawn(part, "--kubeconfig", str(self._kubeconfig_of(part)), "--no-leader-elect")
+        await prepare_objects(self._client, options.model, names, options.data_dir)
+        for part, more in (("controllers", ()), ("scheduler", gates)):
+            await self._spawn(part, "--kubeconfig", str(self._kubeconfig_of(part)), "--no-leader-elect", *more)
         for driver, pools in options.model.make_cluster_pools(len(names)).items():
             controller = simulated_controller(driver, pools, self._client, SystemClock())
             self._tasks.append(asyncio.create_task(controller.run()))
@@ -120,8 +138,12 @@ class SeparateCluster:
 
     # Processes
 
+    def _log_of(self, command: str) -> Path:
+        return self._options.data_dir / "logs" / f"{command.replace(' ', '-')}.log"
+
     async def _spawn(self, command: str, *arguments: str) -> None:
-        log = self._options.data_dir / "logs" / f"{command.replace(' ', '-')}.log"
+        log = self._log_of(command)
+        self._log_starts[command] = log.stat().st_size if log.exists() else 0
         self._processes[command] = await _spawn(log, *command.split(" "), *arguments)
 
     async def _until(self, condition: Callable[[], bool | Awaitable[bool]]) -> None:
@@ -138,8 +160,9 @@ class SeparateCluster:
     def _check(self) -> None:
         for command, process in self._processes.items():
             if process.returncode is not None:
-                log = self._options.data_dir / "logs" / f"{command.replace(' ', '-')}.log"
-                raise PartFailed(f"`dray {command}` ended with {process.returncode}; see {log}")
+                log = self._log_of(command)
+                why = find_error(log, self._log_starts[command])
+                raise PartFailed(f"`dray {command}` ended with {process.returncode} (see {log}): {why}")
 
     async def wait_failed(self) -> None:
         """Waits for ever, or raises PartFailed."""
@@ -150,11 +173,10 @@ class SeparateCluster:
         self._check()
 
     async def stop(self) -> None:
-        """Nodes first, then who acts on them, the API last."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        order = sorted(self._processes, key=lambda command: (command == "apiserver", not command.startswith("node")))
+        order = self._stop_order
         nodes = [command for command in order if command.startswith("node")]
         await asyncio.gather(*(self._end(command) for command in nodes))
         for command in order[len(nodes) :]:

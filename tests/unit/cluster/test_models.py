@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -117,6 +118,15 @@ def test_kinds_of_nodes_take_turns_and_slices_without_a_node_belong_to_the_clust
     assert (pool.name, pool.all_nodes) == ("c", True)
 
 
+def slice_with(devices: str) -> str:
+    return f"""
+    apiVersion: resource.k8s.io/v1
+    kind: ResourceSlice
+    metadata: {{name: s}}
+    spec: {{driver: d.example.com, nodeName: n, pool: {{name: n}}, devices: {devices}}}
+    """
+
+
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
@@ -124,15 +134,28 @@ def test_kinds_of_nodes_take_turns_and_slices_without_a_node_belong_to_the_clust
         ("- just a list", "a model consists of ResourceSlices"),
         ("{apiVersion: v1, kind: Node, metadata: {name: n}}", "neither a ResourceSlice nor a DeviceClass"),
         ("{apiVersion: resource.k8s.io/v1, kind: ResourceClaim, metadata: {name: c}, spec: {}}", "no part of a model"),
-        ("{apiVersion: resource.k8s.io/v1, kind: ResourceSlice, metadata: {name: s}, spec: {devices: 3}}", "devices"),
+        ("{kind: List, items: [3]}", "a model consists of ResourceSlices"),
+        ("{apiVersion: v1, kind: Node, metadata: 3}", "Node: metadata: expected an object"),
+        (slice_with("3"), "ResourceSlice s: spec.devices: json: cannot unmarshal"),
+        (slice_with("[{name: d, attributes: {a: {intt: 1}}}]"), 'unknown field "spec.devices[0].attributes.a.intt"'),
+        (slice_with("[{name: A_b}]"), 'spec.devices[0].name: Invalid value: "A_b"'),
+        (slice_with("[{name: d, capacity: {m: {value: 1Zx}}}]"), "spec.devices[0].capacity.m.value: quantities must"),
+        (
+            "{apiVersion: resource.k8s.io/v1, kind: DeviceClass, metadata: {name: c},"
+            " spec: {selectors: [{cel: {expression: 'device.driver =='}}]}}",
+            "DeviceClass c: spec.selectors[0].cel.expression: Invalid value",
+        ),
     ],
 )
-def test_a_file_that_is_no_model_is_refused_by_name(content: str, problem: str, tmp_path: Path) -> None:
+def test_a_file_that_is_no_model_is_refused_in_one_line_that_names_file_and_field(
+    content: str, problem: str, tmp_path: Path
+) -> None:
     file = tmp_path / "odd.yaml"
     file.write_text(content)
-    with pytest.raises(BadModel, match=problem) as caught:
+    with pytest.raises(BadModel, match=re.escape(problem)) as caught:
         load_model(file)
-    assert "odd.yaml" in str(caught.value)
+    assert str(caught.value).startswith(f"{file}: ")
+    assert "\n" not in str(caught.value)
 
 
 def test_a_name_that_is_neither_model_nor_file_gets_the_list_of_models() -> None:
