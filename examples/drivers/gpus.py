@@ -28,8 +28,7 @@ BROKEN = DeviceTaint(key="gpu.example.com/broken", effect="NoExecute")
 class Gpus(Driver):
     name = "gpu.example.com"
 
-    def __init__(self, node_name: str = "", count: int = 8) -> None:
-        self._node_name = node_name
+    def __init__(self, count: int = 8) -> None:
         self._count = count
         self._broken: dict[str, str] = {}
         self._changed = asyncio.Event()
@@ -68,15 +67,16 @@ class Gpus(Driver):
         """Called by whatever watches the hardware."""
         self._broken[name] = reason
         self.refresh()
-        self._changed.set()
+        self._changed.set()  # wakes everyone who waits for this one; the next change has an event of its own
+        self._changed = asyncio.Event()
 
     async def health(self) -> AsyncIterator[Sequence[DeviceHealth]]:
         while True:
-            self._changed.clear()
+            changed = self._changed
             yield [
-                DeviceHealth(self._node_name, device.name, "Unhealthy", self._broken[device.name])
+                DeviceHealth(device.name, "Unhealthy", self._broken[device.name])
                 if device.name in self._broken
-                else DeviceHealth(self._node_name, device.name, "Healthy")
+                else DeviceHealth(device.name, "Healthy")
                 for device in self.devices()
             ]
-            await self._changed.wait()
+            await changed.wait()

@@ -5,7 +5,6 @@ The scheduler keeps the sum within what the GPU has. The driver gets each claim'
 
 from collections.abc import Iterator, Sequence
 
-from dray.cluster.gpus import shared_memory
 from dray.driver import (
     AllocatedDevice,
     ClaimRef,
@@ -15,6 +14,7 @@ from dray.driver import (
     Driver,
     Prepared,
     make_device,
+    shared_capacity,
 )
 
 
@@ -26,7 +26,7 @@ class SharedGpus(Driver):
             yield make_device(
                 f"gpu-{index}",
                 attributes={"index": index},
-                capacity={"memory": shared_memory("80Gi", default="10Gi", step="1Gi")},
+                capacity={"memory": shared_capacity("80Gi", default="10Gi", step="1Gi")},
                 allow_multiple_allocations=True,
             )
 

@@ -91,7 +91,6 @@ class WatchedGpus(Gpus):
             changed = self._health_changed
             yield [
                 DeviceHealth(
-                    "node-1",
                     device.name,
                     "Unhealthy" if device.taints else "Healthy",
                     "it smokes" if device.taints else "",

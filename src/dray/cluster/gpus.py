@@ -5,19 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from dray.api.devices import (
-    CapacityRequestPolicy,
-    CapacityRequestPolicyRange,
-    Counter,
-    CounterSet,
-    Device,
-    DeviceCapacity,
-    DeviceCounterConsumption,
-)
+from dray.api.devices import CounterSet, Device
 from dray.api.meta import Json
-from dray.api.quantities import Quantity
 from dray.cluster.models import DriverModel, Model, alike, make_class
-from dray.driver.base import make_device, version
+from dray.driver.base import make_counters, make_device, shared_capacity, version
 
 NVIDIA, NETWORK, ACME, INTEL = "gpu.nvidia.com", "dra.net", "gpu.acme.example.com", "gpu.intel.com"
 PCIE_ROOT = "resource.kubernetes.io/pcieRoot"
@@ -147,19 +138,12 @@ def _mig_device(gpu: int, profile: _Profile, start: int) -> Device:
         "ofa-engines": str(profile.media),
         **{f"memory-slice-{number}": "1" for number in range(start, start + profile.slices)},
     }
-    counters = {name: Counter(value=Quantity.parse(amount)) for name, amount in amounts.items() if amount != "0"}
     plain_name = profile.name.replace(".", "").replace("+", "")
-    device = make_device(
+    return make_device(
         f"gpu-{gpu}-mig-{plain_name}-{start}",
         attributes={"type": "mig", "profile": profile.name, "parentUUID": f"GPU-{gpu:08x}", "start": start},
         capacity={"memory": profile.memory, "multiprocessors": profile.multiprocessors},
-    )
-    return _with_counters(device, DeviceCounterConsumption(counter_set=f"gpu-{gpu}", counters=counters))
-
-
-def _with_counters(device: Device, *consumption: DeviceCounterConsumption) -> Device:
-    return Device(
-        name=device.name, attributes=device.attributes, capacity=device.capacity, consumes_counters=consumption
+        consumes={f"gpu-{gpu}": {name: amount for name, amount in amounts.items() if amount != "0"}},
     )
 
 
@@ -174,9 +158,7 @@ def mig_counters(gpu: int) -> CounterSet:
         "ofa-engines": "1",
         **{f"memory-slice-{number}": "1" for number in range(8)},
     }
-    return CounterSet(
-        name=f"gpu-{gpu}", counters={name: Counter(value=Quantity.parse(text)) for name, text in amounts.items()}
-    )
+    return make_counters(f"gpu-{gpu}", amounts)
 
 
 def _mig() -> Model:
@@ -188,19 +170,8 @@ def _mig() -> Model:
     return Model("mig-a100", "2 A100 GPUs, cut into MIG partitions as claims need them", alike(driver), classes)
 
 
-def shared_memory(total: str, *, default: str, step: str) -> DeviceCapacity:
-    """Memory of which every claim takes a part: at least `step`, in multiples of it, `default` if it doesn't say."""
-    return DeviceCapacity(
-        value=Quantity.parse(total),
-        request_policy=CapacityRequestPolicy(
-            default=Quantity.parse(default),
-            valid_range=CapacityRequestPolicyRange(min=Quantity.parse(step), step=Quantity.parse(step)),
-        ),
-    )
-
-
 def _shared() -> Model:
-    memory = shared_memory("80Gi", default="10Gi", step="1Gi")
+    memory = shared_capacity("80Gi", default="10Gi", step="1Gi")
     gpus = tuple(
         make_device(
             f"gpu-{i}",

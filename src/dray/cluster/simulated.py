@@ -37,7 +37,6 @@ class SimulatedDriver(Driver):
 
     def __init__(self, model: DriverModel, node_name: str, state: Path, cluster_pools: Iterable[Pool] = ()) -> None:
         self.name = model.name  # type: ignore[misc]  # of the class elsewhere, of the instance here
-        self._node_name = node_name
         self._state = state
         self._pool = model.pool(node_name)
         self._cluster_pools = tuple(cluster_pools)
@@ -80,7 +79,6 @@ class SimulatedDriver(Driver):
             changed = self._changed
             yield [
                 DeviceHealth(
-                    self._node_name,
                     device.name,
                     "Unhealthy" if device.name in self._broken else "Healthy",
                     self._broken.get(device.name, ""),

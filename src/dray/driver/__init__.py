@@ -17,7 +17,9 @@ from dray.driver.base import (
     Prepared,
     PrepareError,
     make_attribute,
+    make_counters,
     make_device,
+    shared_capacity,
     version,
 )
 from dray.driver.builder import DriverBuilder
@@ -38,6 +40,8 @@ __all__ = [
     # Describe devices
     "make_device",
     "make_attribute",
+    "make_counters",
+    "shared_capacity",
     "version",
     "Pool",
     "Device",

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import logging
 import os
 import signal
 import sys
@@ -28,6 +29,11 @@ from dray.runtime.http_client import HttpClient
 from dray.runtime.kubeconfig import find_access
 from dray.runtime.logs import setup_logs
 
+log = logging.getLogger(__name__)
+
+UID_PART = 8
+"""So much of a pod's UID tells two instances on one node apart. Paths of sockets must be short."""
+
 
 @dataclass(frozen=True)
 class ServeOptions:
@@ -38,11 +44,15 @@ class ServeOptions:
     is_controller: bool = False
     """Publish the network-attached devices instead of serving a node."""
     health_port: int = 0
+    health_bind: str = "127.0.0.1"
 
 
-def serve(driver: Driver, arguments: Sequence[str] | None = None) -> None:
-    """Run the driver until SIGTERM or SIGINT. Exits with status 1 if it can't start."""
-    options, verbosity = parse_arguments(driver.name, arguments)
+def serve(driver: Driver, arguments: Sequence[str] | None = None, *, program: str | None = None) -> None:
+    """Run the driver until SIGTERM or SIGINT. Exits with status 1 if it can't start.
+
+    `program` is how the user called it, for messages about options.
+    """
+    options, verbosity = parse_arguments(driver.name, arguments, program)
     setup_logs(verbosity)
     try:
         asyncio.run(run_driver(driver, options))
@@ -50,8 +60,10 @@ def serve(driver: Driver, arguments: Sequence[str] | None = None) -> None:
         sys.exit(f"error: {error}")
 
 
-def parse_arguments(name: str, arguments: Sequence[str] | None = None) -> tuple[ServeOptions, int]:
-    parser = argparse.ArgumentParser(description=f"DRA driver {name}")
+def parse_arguments(
+    name: str, arguments: Sequence[str] | None = None, program: str | None = None
+) -> tuple[ServeOptions, int]:
+    parser = argparse.ArgumentParser(prog=program, description=f"DRA driver {name}")
     defaults = DriverPaths()
     parser.add_argument(
         "--node-name", default=os.environ.get("NODE_NAME", ""), help="the node it runs on (default: $NODE_NAME)"
@@ -63,11 +75,14 @@ def parse_arguments(name: str, arguments: Sequence[str] | None = None) -> tuple[
     parser.add_argument("--root", type=Path, help="all three below one directory: a node of `dray up` or `dray node`")
     parser.add_argument(
         "--instance",
-        default=os.environ.get("POD_UID", ""),
-        help="tells two instances apart during an upgrade (default: $POD_UID)",
+        default=os.environ.get("POD_UID", "")[:UID_PART],
+        help="tells two instances apart during an upgrade (default: the beginning of $POD_UID)",
     )
     parser.add_argument("--controller", action="store_true", help="publish network-attached devices, once per cluster")
     parser.add_argument("--health-port", type=int, default=0, help="for /metrics, /healthz and /readyz; 0: any")
+    parser.add_argument(
+        "--health-bind", default=ServeOptions.health_bind, help="address of that port (default: %(default)s)"
+    )
     parser.add_argument("-v", "--verbose", action="count", default=0)
     given = parser.parse_args(arguments)
     if not given.controller and not given.node_name:
@@ -80,6 +95,7 @@ def parse_arguments(name: str, arguments: Sequence[str] | None = None) -> tuple[
         instance=given.instance,
         is_controller=given.controller,
         health_port=given.health_port,
+        health_bind=given.health_bind,
     )
     return options, given.verbose
 
@@ -104,6 +120,10 @@ async def run_driver(driver: Driver, options: ServeOptions) -> None:
         loop = asyncio.get_running_loop()
         for interrupt in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(interrupt, running.cancel)
-        async with serving_health(registry, lambda: True, port=options.health_port):
+        async with serving_health(
+            registry, lambda: runner.is_ready, port=options.health_port, host=options.health_bind
+        ) as port:
+            what = "controller" if options.is_controller else f"node {options.node_name}"
+            log.info("driver %s, %s; metrics at http://%s:%d/metrics", driver.name, what, options.health_bind, port)
             with contextlib.suppress(asyncio.CancelledError):
                 await running

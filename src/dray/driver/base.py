@@ -25,12 +25,23 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, TypeAlias, cast
 
 from dray.api.cdi import ContainerEdits
-from dray.api.devices import Device, DeviceAttribute, DeviceCapacity, DeviceTaint
+from dray.api.devices import (
+    CapacityRequestPolicy,
+    CapacityRequestPolicyRange,
+    Counter,
+    CounterSet,
+    Device,
+    DeviceAttribute,
+    DeviceCapacity,
+    DeviceCounterConsumption,
+    DeviceTaint,
+)
 from dray.api.meta import Json
 from dray.api.quantities import Quantity
 from dray.driver.pools import Pool
 
 AttributeValue: TypeAlias = bool | int | str | Sequence[bool] | Sequence[int] | Sequence[str] | DeviceAttribute
+Amount: TypeAlias = str | int | Quantity
 HealthState: TypeAlias = Literal["Healthy", "Unhealthy", "Unknown"]
 
 
@@ -70,10 +81,11 @@ class DeviceConfig:
 
 @dataclass(frozen=True, slots=True)
 class DeviceHealth:
-    pool: str
     device: str
     health: HealthState
     message: str = ""
+    pool: str = ""
+    """Empty: the pool named after the node."""
 
 
 Prepared: TypeAlias = Mapping[AllocatedDevice, ContainerEdits | Sequence[str]]
@@ -135,15 +147,23 @@ def make_device(
     name: str,
     *,
     attributes: Mapping[str, AttributeValue] | None = None,
-    capacity: Mapping[str, str | int | Quantity | DeviceCapacity] | None = None,
+    capacity: Mapping[str, Amount | DeviceCapacity] | None = None,
+    consumes: Mapping[str, Mapping[str, Amount]] | None = None,
     taints: Sequence[DeviceTaint] = (),
     allow_multiple_allocations: bool = False,
 ) -> Device:
-    """A device from plain Python values; use `dray.api.devices.Device` for everything else it can have."""
+    """A device from plain Python values; use `dray.api.devices.Device` for everything else it can have.
+
+    `consumes` is what a partition takes of the pool's shared counters, by counter set.
+    """
     return Device(
         name=name,
         attributes={key: make_attribute(value) for key, value in (attributes or {}).items()},
         capacity={key: _capacity(value) for key, value in (capacity or {}).items()},
+        consumes_counters=tuple(
+            DeviceCounterConsumption(counter_set=name, counters=_counters(amounts))
+            for name, amounts in (consumes or {}).items()
+        ),
         taints=tuple(taints),
         allow_multiple_allocations=True if allow_multiple_allocations else None,
     )
@@ -175,7 +195,29 @@ def version(text: str) -> DeviceAttribute:
     return DeviceAttribute(version_value=text)
 
 
-def _capacity(value: str | int | Quantity | DeviceCapacity) -> DeviceCapacity:
-    if isinstance(value, DeviceCapacity):
-        return value
-    return DeviceCapacity(value=value if isinstance(value, Quantity) else Quantity.parse(str(value)))
+def make_counters(name: str, amounts: Mapping[str, Amount]) -> CounterSet:
+    """What partitions of one piece of hardware have to share, for `Pool(shared_counters=...)`."""
+    return CounterSet(name=name, counters=_counters(amounts))
+
+
+def shared_capacity(total: Amount, *, default: Amount, step: Amount) -> DeviceCapacity:
+    """A capacity of which every claim takes a part: multiples of `step`, and `default` if it doesn't say how much."""
+    least = _quantity(step)
+    return DeviceCapacity(
+        value=_quantity(total),
+        request_policy=CapacityRequestPolicy(
+            default=_quantity(default), valid_range=CapacityRequestPolicyRange(min=least, step=least)
+        ),
+    )
+
+
+def _counters(amounts: Mapping[str, Amount]) -> dict[str, Counter]:
+    return {name: Counter(value=_quantity(amount)) for name, amount in amounts.items()}
+
+
+def _capacity(value: Amount | DeviceCapacity) -> DeviceCapacity:
+    return value if isinstance(value, DeviceCapacity) else DeviceCapacity(value=_quantity(value))
+
+
+def _quantity(value: Amount) -> Quantity:
+    return value if isinstance(value, Quantity) else Quantity.parse(str(value))

@@ -22,6 +22,10 @@ class PoolController:
         metrics = DriverMetrics(self.registry)
         self._publisher = SlicePublisher(client, clock or SystemClock(), metrics, driver_name=driver.name, node_name="")
 
+    @property
+    def is_ready(self) -> bool:
+        return self._publisher.is_published
+
     def refresh(self) -> None:
         self._publisher.publish(self._driver.cluster_pools())
 

@@ -16,8 +16,9 @@ VALID_SECONDS = 30
 
 
 class HealthServicer:
-    def __init__(self, driver: Driver) -> None:
+    def __init__(self, driver: Driver, node_name: str) -> None:
         self._driver = driver
+        self._node_name = node_name
 
     async def NodeWatchResources(self, request: Any, context: Any) -> AsyncIterator[Any]:  # noqa: N802 - the RPC's name
         reports = self._driver.health()
@@ -33,17 +34,17 @@ class HealthServicer:
                     last = report
                     following = asyncio.ensure_future(anext(reports, None))
                 if last is not None:
-                    yield _message(last)
+                    yield _message(last, self._node_name)
         finally:
             following.cancel()
 
 
-def _message(devices: Sequence[DeviceHealth]) -> Any:
+def _message(devices: Sequence[DeviceHealth], node_name: str) -> Any:
     now = int(time.time())
     return dra_health_v1_pb2.NodeWatchResourcesResponse(
         devices=[
             dra_health_v1_pb2.DeviceHealth(
-                device=dra_health_v1_pb2.DeviceIdentifier(pool_name=item.pool, device_name=item.device),
+                device=dra_health_v1_pb2.DeviceIdentifier(pool_name=item.pool or node_name, device_name=item.device),
                 health=item.health.upper(),
                 last_updated_time=now,
                 health_check_timeout_seconds=VALID_SECONDS,

@@ -139,13 +139,13 @@ class RegistrationServicer:
         return pluginregistration_pb2.RegistrationStatusResponse()
 
 
-def plugin_server(driver: Driver, preparer: ClaimPreparer, metrics: DriverMetrics, socket: Path) -> Any:
+def plugin_server(driver: Driver, node_name: str, preparer: ClaimPreparer, metrics: DriverMetrics, socket: Path) -> Any:
     """An unstarted gRPC server with the DRA services on a Unix socket."""
     server = grpc.aio.server()
     dra_v1_pb2_grpc.add_DRAPluginServicer_to_server(PluginServicer(preparer, dra_v1_pb2, metrics), server)
     dra_v1beta1_pb2_grpc.add_DRAPluginServicer_to_server(PluginServicer(preparer, dra_v1beta1_pb2, metrics), server)
     if driver.reports_health:
-        dra_health_v1_pb2_grpc.add_DRAResourceHealthServicer_to_server(HealthServicer(driver), server)
+        dra_health_v1_pb2_grpc.add_DRAResourceHealthServicer_to_server(HealthServicer(driver, node_name), server)
     _listen(server, socket)
     return server
 

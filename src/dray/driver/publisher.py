@@ -95,6 +95,11 @@ class SlicePublisher:
         else:
             self._queue.add("sync")
 
+    @property
+    def is_published(self) -> bool:
+        """Whether the cluster has what the driver says it has."""
+        return self._is_settled.is_set() and not self._refusal
+
     async def wait_published(self) -> None:
         """Raises PoolsRefused."""
         await self._is_settled.wait()

@@ -89,7 +89,7 @@ class DriverRunner:
             has_device=self._has_device,
         )
         metrics.prepared_claims.set_function(lambda: self._preparer.in_use)
-        self._server = plugin_server(driver, self._preparer, metrics, self._plugin_socket)
+        self._server = plugin_server(driver, node_name, self._preparer, metrics, self._plugin_socket)
         self._registration = RegistrationServicer(
             driver.name, self._plugin_socket, supported_versions(driver), self._registered
         )
@@ -107,6 +107,11 @@ class DriverRunner:
     @property
     def registry_socket(self) -> Path:
         return self._registry_socket
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the node agent knows this instance, so that an older one may go."""
+        return self._registration.registered.is_set()
 
     def refresh(self) -> None:
         """The devices changed (plugged, tainted, new attributes): publish them anew."""

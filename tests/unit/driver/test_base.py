@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dray.api.devices import DeviceAttribute
-from dray.driver.base import DeviceConfig, make_attribute, make_device, version
+from dray.driver.base import DeviceConfig, make_attribute, make_counters, make_device, shared_capacity, version
 
 
 @pytest.mark.parametrize(
@@ -33,6 +33,21 @@ def test_a_list_of_mixed_types_or_none_is_refused(value: list[object]) -> None:
 def test_capacities_are_quantities() -> None:
     device = make_device("a", capacity={"memory": "40Gi", "cores": 8})
     assert {name: str(item.value) for name, item in device.capacity.items()} == {"memory": "40Gi", "cores": "8"}
+
+
+def test_a_partition_draws_on_counters_of_its_name() -> None:
+    counters = make_counters("gpu-0", {"memory": "40Gi", "engines": 7})
+    partition = make_device("half", consumes={"gpu-0": {"memory": "20Gi", "engines": 3}})
+    (taken,) = partition.consumes_counters
+    assert taken.counter_set == counters.name
+    assert {name: str(item.value) for name, item in taken.counters.items()} == {"memory": "20Gi", "engines": "3"}
+
+
+def test_a_shared_capacity_is_given_out_in_steps() -> None:
+    policy = shared_capacity("80Gi", default="10Gi", step="1Gi").request_policy
+    assert policy is not None
+    assert policy.valid_range is not None
+    assert (str(policy.default), str(policy.valid_range.min), str(policy.valid_range.step)) == ("10Gi", "1Gi", "1Gi")
 
 
 @pytest.mark.parametrize(
