@@ -33,19 +33,19 @@ from tests.integration.clusters import (
 ACME_ROOT = Path(__file__).parents[2] / "examples" / "stories" / "cluster-configuration" / "host"
 
 
-@pytest.mark.parametrize("make", [Gpus, MigGpus, Accelerators, AcmeGpus, lambda: nic.driver])
+@pytest.mark.parametrize("make", [Gpus, MigGpus, SharedGpus, Accelerators, AcmeGpus, lambda: nic.driver])
 async def test_every_driver_passes_the_conformance_checks(make, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
     monkeypatch.setenv("HOST_ROOT", str(ACME_ROOT))
     await check_driver(make)
 
 
 async def test_a_gpu_is_a_variable_and_a_device_node() -> None:
-    async with run_driver(Gpus("node-1")) as node:
+    async with run_driver(Gpus()) as node:
         expect_prepared(await node.prepare("gpu-3"), env={"GPU_0": "gpu-3"}, device_nodes=["/dev/gpu-3"])
 
 
 async def test_a_broken_gpu_is_tainted() -> None:
-    driver = Gpus("node-1")
+    driver = Gpus()
     async with run_driver(driver) as node:
         driver.report_broken("gpu-3", "it fell off the bus")
         await node.wait_published()
@@ -59,6 +59,14 @@ async def test_a_nic_takes_its_mtu_from_the_claim() -> None:
         expect_prepared(await node.prepare("nic-1", config=[{"mtu": 9000}]), env={"NIC_MTU": "9000"})
         with pytest.raises(PrepareRefused, match="mtu 65536 is above the class's limit of 9000"):
             await node.prepare("nic-2", config=[{"mtu": 65536}])
+        with pytest.raises(PrepareRefused, match="mtu 9000 is above the class's limit of 4000"):
+            await node.prepare("nic-3", class_config=[{"maxMtu": 4000}], config=[{"mtu": 9000}])
+
+
+async def test_a_shared_gpu_tells_the_container_its_part() -> None:
+    async with run_driver(SharedGpus()) as node:
+        expect_prepared(await node.prepare("gpu-0"), env={"GPU_MEMORY_LIMIT": "10Gi"})
+        expect_prepared(await node.prepare("gpu-0", consumed={"memory": "20Gi"}), env={"GPU_MEMORY_LIMIT": "20Gi"})
 
 
 async def test_acme_takes_commands_from_classes_only(monkeypatch: pytest.MonkeyPatch) -> None:

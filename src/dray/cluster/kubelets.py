@@ -37,16 +37,21 @@ class Call(NamedTuple):
 class FakeKubelet:
     """Registers one driver, as the kubelet does, and calls it. Keeps a record of what was said."""
 
-    def __init__(self, registry_socket: Path) -> None:
+    def __init__(self, registry_socket: Path, *, call_timeout: float = CALL_TIMEOUT) -> None:
         self._registry_socket = registry_socket
+        self._call_timeout = call_timeout
         self._channel: Any = None
         self._service: ServiceVersion = SERVICE_VERSIONS[0]
         self.info: Any = None
         self.record: list[Exchange] = []
 
-    async def wait_for_socket(self, seconds: float = CALL_TIMEOUT) -> None:
+    @property
+    def call_timeout(self) -> float:
+        return self._call_timeout
+
+    async def wait_for_socket(self) -> None:
         """Raises TimeoutError."""
-        async with asyncio.timeout(seconds):
+        async with asyncio.timeout(self._call_timeout):
             while not self._registry_socket.is_socket():  # noqa: ASYNC110 - another process makes it
                 await asyncio.sleep(LOOK_INTERVAL)
 
@@ -56,11 +61,11 @@ class FakeKubelet:
         async with grpc.aio.insecure_channel(f"unix:{self._registry_socket}") as channel:
             stub = pluginregistration_pb2_grpc.RegistrationStub(channel)
             self.info = await stub.GetInfo(
-                pluginregistration_pb2.InfoRequest(), timeout=CALL_TIMEOUT, wait_for_ready=True
+                pluginregistration_pb2.InfoRequest(), timeout=self._call_timeout, wait_for_ready=True
             )
             self.record.append(Exchange("GetInfo"))
             status = pluginregistration_pb2.RegistrationStatus(plugin_registered=accept, error=error)
-            await stub.NotifyRegistrationStatus(status, timeout=CALL_TIMEOUT)
+            await stub.NotifyRegistrationStatus(status, timeout=self._call_timeout)
             self.record.append(Exchange("NotifyRegistrationStatus"))
         offered = [item for item in SERVICE_VERSIONS if item.name in self.info.supported_versions]
         self._service = next((item for item in offered if item.name == version), (offered or SERVICE_VERSIONS)[0])
@@ -73,17 +78,17 @@ class FakeKubelet:
             await self._channel.close()
             self._channel = None
 
-    async def prepare(self, *claims: Json, seconds: float = CALL_TIMEOUT) -> dict[str, Call]:
+    async def prepare(self, *claims: Json, seconds: float | None = None) -> dict[str, Call]:
         """Answers by claim UID. Raises grpc.aio.AioRpcError."""
         response = await self._call("NodePrepareResources", claims, seconds)
         return {uid: Call(tuple(answer.devices), answer.error) for uid, answer in response.claims.items()}
 
-    async def unprepare(self, *claims: Json, seconds: float = CALL_TIMEOUT) -> dict[str, str]:
+    async def unprepare(self, *claims: Json, seconds: float | None = None) -> dict[str, str]:
         """Errors by claim UID, empty where all went well. Raises grpc.aio.AioRpcError."""
         response = await self._call("NodeUnprepareResources", claims, seconds)
         return {uid: answer.error for uid, answer in response.claims.items()}
 
-    async def _call(self, method: str, claims: Sequence[Json], seconds: float) -> Any:
+    async def _call(self, method: str, claims: Sequence[Json], seconds: float | None) -> Any:
         messages = self._service.messages
         metadata = [claim["metadata"] for claim in claims]
         request = getattr(messages, f"{method}Request")(
@@ -94,7 +99,7 @@ class FakeKubelet:
         names = tuple(item["name"] for item in metadata)
         try:
             response = await getattr(self._service.stub(self._channel), method)(
-                request, timeout=seconds, wait_for_ready=True
+                request, timeout=seconds or self._call_timeout, wait_for_ready=True
             )
         except grpc.aio.AioRpcError as error:
             self.record.append(Exchange(method, names, error.code().name))

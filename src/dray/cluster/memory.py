@@ -6,8 +6,11 @@ import uuid
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 
+from dray.allocator.capacity import find_need
+from dray.api.devices import Device
 from dray.api.features import ALL_GATES, FeatureGates
 from dray.api.meta import RESOURCE_GROUP, Json
+from dray.api.quantities import Quantity
 from dray.api.resources import NODES, RESOURCE_CLAIMS
 from dray.apiserver.dispatch import Api
 from dray.apiserver.local import LocalClient
@@ -45,10 +48,11 @@ async def add_allocated_claim(
     name: str = "",
     namespace: str = "default",
     config: Sequence[Json] = (),
+    shares: Mapping[tuple[str, str], Json] | None = None,
 ) -> Json:
     """A claim that has these devices, without anyone having decided so. With a mapping, devices by request.
 
-    `config` are entries of `status.allocation.devices.config`.
+    `config` are entries of `status.allocation.devices.config`, `shares` what `share_of` says about shared devices.
     """
     requests = devices if isinstance(devices, Mapping) else {"devices": devices}
     claim = await client.create(
@@ -69,7 +73,7 @@ async def add_allocated_claim(
         namespace,
     )
     results = [
-        {"request": request, "driver": driver, "pool": pool, "device": device}
+        {"request": request, "driver": driver, "pool": pool, "device": device, **(shares or {}).get((pool, device), {})}
         for request, found in requests.items()
         for pool, device in found
     ]
@@ -77,3 +81,20 @@ async def add_allocated_claim(
     if config:
         allocation["devices"]["config"] = list(config)
     return await client.update(RESOURCE_CLAIMS, {**claim, "status": {"allocation": allocation}}, subresource="status")
+
+
+def share_of(device: Device, requested: Mapping[str, str] | None = None) -> Json:
+    """What a result says about a device that claims share: which part, and how much it consumes. Else nothing.
+
+    Raises ValueError if the device doesn't have so much.
+    """
+    if not device.allow_multiple_allocations:
+        return {}
+    amounts = {name: Quantity.parse(text) for name, text in (requested or {}).items()}
+    need = find_need(amounts, device.capacity, fractional=True)
+    if need is None or not need.fits:
+        raise ValueError(f"device {device.name} has no {requested} to give")
+    return {
+        "shareID": str(uuid.uuid4()),
+        "consumedCapacity": {name: str(amount) for name, amount in need.consumed.items()},
+    }

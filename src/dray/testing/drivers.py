@@ -23,7 +23,7 @@ from dray.api.meta import Json
 from dray.api.resources import RESOURCE_SLICES
 from dray.cluster.driverchecks import Checks
 from dray.cluster.kubelets import FakeKubelet
-from dray.cluster.memory import add_allocated_claim, add_node, memory_api
+from dray.cluster.memory import add_allocated_claim, add_node, memory_api, share_of
 from dray.driver.base import Driver
 from dray.driver.runner import DriverPaths, DriverRunner
 from dray.node.cdi import CdiRegistry
@@ -91,6 +91,12 @@ class DriverUnderTest:
                 await self._running
             self._running = None
 
+    async def find_end(self) -> str:
+        """How the driver failed, if it did; else empty."""
+        if self._running is None or not self._running.done() or self._running.cancelled():
+            return ""
+        return f"the driver has ended: {self._running.exception()!r}"
+
     async def kill(self) -> None:
         """Without warning: what was under way stays half done. `start` runs a new instance of the driver."""
         if self._runner is not None:
@@ -110,25 +116,53 @@ class DriverUnderTest:
             await self._runner.wait_published()
 
     async def allocate(
-        self, *devices: str, pool: str = "", request: str = "devices", config: Sequence[Json] = ()
+        self,
+        *devices: str,
+        pool: str = "",
+        request: str = "devices",
+        config: Sequence[Json] = (),
+        class_config: Sequence[Json] = (),
+        consumed: Mapping[str, str] | None = None,
     ) -> Json:
-        """A claim that has these devices. `config` are opaque parameters as the claim gives them."""
+        """A claim that has these devices, which needn't be free.
+
+        `config` and `class_config` are opaque parameters as the claim and its class give them, `consumed` is what the
+        claim takes of devices that are shared.
+        """
+        pool = pool or self.node_name
         entries = [
-            {"source": "FromClaim", "opaque": {"driver": self.driver.name, "parameters": parameters}}
-            for parameters in config
+            {"source": source, "opaque": {"driver": self.driver.name, "parameters": parameters}}
+            for source, given in (("FromClass", class_config), ("FromClaim", config))
+            for parameters in given
         ]
+        known = {
+            device.name: device
+            for item in (*self.driver.pools(self.node_name), *self.driver.cluster_pools())
+            if item.name == pool
+            for device in item.devices
+        }
         return await add_allocated_claim(
             self.client,
             self.driver.name,
-            {request: [(pool or self.node_name, device) for device in devices]},
+            {request: [(pool, device) for device in devices]},
             config=entries,
+            shares={(pool, name): share_of(known[name], consumed) for name in devices if name in known},
         )
 
     async def prepare(
-        self, *devices: str, pool: str = "", request: str = "devices", config: Sequence[Json] = ()
+        self,
+        *devices: str,
+        pool: str = "",
+        request: str = "devices",
+        config: Sequence[Json] = (),
+        class_config: Sequence[Json] = (),
+        consumed: Mapping[str, str] | None = None,
     ) -> PreparedClaim:
         """Allocate devices by name and prepare them. Raises PrepareRefused."""
-        return await self.prepare_claim(await self.allocate(*devices, pool=pool, request=request, config=config))
+        claim = await self.allocate(
+            *devices, pool=pool, request=request, config=config, class_config=class_config, consumed=consumed
+        )
+        return await self.prepare_claim(claim)
 
     async def prepare_claim(self, claim: Json) -> PreparedClaim:
         answers = await self.kubelet.prepare(claim)
@@ -190,6 +224,6 @@ def expect_prepared(
 async def check_driver(driver: Driver | Callable[[], Driver]) -> None:
     """Everything that `dray driver check` checks. Fails with a list of what is wrong."""
     async with run_driver(driver) as node:
-        results = await Checks(node).run_all()
+        results = [result async for result in Checks(node).run()]
     problems = [f"{result.name}: {result.detail}" for result in results if result.outcome == "failed"]
     assert not problems, "\n".join(problems)
