@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from dray.cli.up import DataDirOption
+from dray.cli.data_dirs import DataDirOption
 from dray.cluster.datadir import DEFAULT, ProcessID, find_holder, read_record, remove_record
 from dray.node.leftovers import end_all_containers
 

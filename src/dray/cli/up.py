@@ -24,6 +24,7 @@ from dray.api.times import format_time
 from dray.apiserver.certificates import BadCertificate
 from dray.apiserver.serving import CannotListen
 from dray.apiserver.tokens import BadTokenFile
+from dray.cli.data_dirs import DataDirOption
 from dray.cli.driver_loading import load_driver
 from dray.cli.exits import UNUSABLE
 from dray.cli.gates import read_gates
@@ -56,9 +57,6 @@ from dray.runtime.clock import SystemClock
 from dray.runtime.logs import setup_logs
 from dray.store.errors import StoreUnusable
 
-DataDirOption = Annotated[
-    Path, typer.Option(help="Where the cluster keeps everything; its state stays there.", show_default="~/.dray")
-]
 START_SECONDS = 60.0
 REFRESH_SECONDS = 0.5
 RuntimeOption = Literal["process", "simulated"]

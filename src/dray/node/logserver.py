@@ -82,9 +82,11 @@ class LogServer:
         found = _PATH.fullmatch(url.path)
         if method != "GET" or found is None:
             return await _say(writer, "404 Not Found", "there are logs here and nothing else")
-        pieces = read_log(self._pods_directory / found[1] / found[2], _read_query(url.query))
         try:
+            pieces = read_log(self._pods_directory / found[1] / found[2], _read_query(url.query))
             first = await anext(pieces)
+        except ValueError as error:
+            return await _say(writer, "400 Bad Request", str(error))
         except LogMissing as missing:
             return await _say(writer, "404 Not Found", str(missing))
         writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\nconnection: close\r\n\r\n" + first)
