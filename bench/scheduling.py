@@ -36,6 +36,7 @@ from dray.testing.builders import make_class, make_device, make_node, make_pod, 
 KUBERNETES = {"fill": 32.0, "steady": 37.0, "match": 15.0}
 NAMESPACE = "default"
 CREATORS = 32
+SECONDS = 10.0
 
 
 class Stack:
@@ -94,10 +95,13 @@ class Stack:
 
         async def create() -> None:
             for name in left:
-                self.created[name] = time.perf_counter()
-                await self.client.create(PODS, make_pod(name, template=template), NAMESPACE)
+                await self.create_pod(name, template)
 
         await asyncio.gather(*(create() for _ in range(CREATORS)))
+
+    async def create_pod(self, name: str, template: str) -> None:
+        self.created[name] = time.perf_counter()
+        await self.client.create(PODS, make_pod(name, template=template), NAMESPACE)
 
     async def wait_bound(self, names: Iterable[str]) -> None:
         left = set(names)
@@ -141,14 +145,14 @@ async def steady(stack: Stack, scale: float) -> tuple[float, float, list[str]]:
 
     async def one(name: str) -> None:
         try:
-            await stack.create_pods([name], "one")
+            await stack.create_pod(name, "one")
             await stack.wait_one(name)
             await stack.client.delete(PODS, name, NAMESPACE, grace_period_seconds=0)
         finally:
             in_flight.release()
 
     async with asyncio.TaskGroup() as group:
-        while time.perf_counter() - start < 10:
+        while time.perf_counter() - start < SECONDS:
             await in_flight.acquire()
             names.append(f"pod-{len(names)}")
             group.create_task(one(names[-1]))

@@ -28,7 +28,7 @@ from dray.api.resources import (
     RESOURCE_SLICES,
     Resource,
 )
-from dray.runtime.client import Client, EventType, PatchType
+from dray.runtime.client import Client, EventType, PatchStep, PatchType
 
 SLICES_V1BETA1 = Resource("resource.k8s.io", "v1beta1", "resourceslices", "ResourceSlice", False)
 EVENTS_NEW = Resource("events.k8s.io", "v1", "events", "Event", True)
@@ -43,6 +43,10 @@ def make_claim(name: str, *, labels: dict[str, str] | None = None) -> Json:
         "metadata": {"name": name, "namespace": "default", "labels": labels or {}},
         "spec": {"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu.example.com"}}]}},
     }
+
+
+def make_result() -> Json:
+    return {"request": "gpu", "driver": "gpu.example.com", "pool": "n1", "device": "gpu-0"}
 
 
 def make_slice(name: str, node: str) -> Json:
@@ -144,6 +148,38 @@ class ClientSuite:
         await client.create(CONFIG_MAPS, make_config_map("patched", a="1", b="2"))
         patched = await client.patch(CONFIG_MAPS, "patched", patch, "default", patch_type=patch_type)
         assert patched["data"] == {"b": "2", "c": "3"}
+
+    async def test_steps_build_on_each_other(self, client: Client) -> None:
+        claim = await client.create(RESOURCE_CLAIMS, make_claim("c"))
+        uid, revision = claim["metadata"]["uid"], claim["metadata"]["resourceVersion"]
+        finalizer = PatchStep({"metadata": {"finalizers": ["example.com/held"]}})
+        allocation = PatchStep({"status": {"allocation": {"devices": {"results": [make_result()]}}}}, "status")
+        steps = [finalizer.provided(uid, revision), allocation]
+        written = await client.patch_steps(RESOURCE_CLAIMS, "c", steps, "default")
+        assert written["metadata"]["finalizers"] == ["example.com/held"]
+        assert written["status"]["allocation"]["devices"]["results"] == [make_result()]
+        assert await client.get(RESOURCE_CLAIMS, "c", "default") == written
+        with pytest.raises(Conflict):
+            await client.patch_steps(RESOURCE_CLAIMS, "c", steps, "default")
+
+    async def test_steps_that_are_joined_all_fail_with_one(self, client: Client) -> None:
+        await client.create(RESOURCE_CLAIMS, make_claim("c"))
+        label = PatchStep({"metadata": {"labels": {"a": "b"}}})
+        reserved = PatchStep({"status": {"reservedFor": [{"resource": "pods", "name": "p", "uid": "u"}]}}, "status")
+        with pytest.raises(Invalid):
+            await client.patch_steps(RESOURCE_CLAIMS, "c", [label, reserved], "default")
+        claim = await client.get(RESOURCE_CLAIMS, "c", "default")
+        assert ("labels" in claim["metadata"]) is not client.joins_steps
+
+    async def test_the_last_finalizer_in_a_step_lets_the_object_go(self, client: Client) -> None:
+        claim = make_claim("c")
+        claim["metadata"]["finalizers"] = ["example.com/held"]
+        await client.create(RESOURCE_CLAIMS, claim)
+        await client.delete(RESOURCE_CLAIMS, "c", "default")
+        steps = [PatchStep({"status": {}}, "status"), PatchStep({"metadata": {"finalizers": None}})]
+        await client.patch_steps(RESOURCE_CLAIMS, "c", steps, "default")
+        with pytest.raises(NotFound):
+            await client.get(RESOURCE_CLAIMS, "c", "default")
 
     async def test_apply_creates_then_merges_and_knows_its_owners(self, client: Client) -> None:
         config = {

@@ -47,6 +47,13 @@ class FaultyClient:
             await asyncio.sleep(0)
         return result
 
+    @property
+    def joins_steps(self) -> bool:
+        return self._client.joins_steps
+
+    async def patch_steps(self, *arguments: Any) -> Json:
+        return await self._luckily(lambda: self._client.patch_steps(*arguments))
+
     async def get(self, *arguments: Any) -> Json:
         return await self._luckily(lambda: self._client.get(*arguments))
 

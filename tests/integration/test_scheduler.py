@@ -478,8 +478,9 @@ async def scheduling_without_rest(world: World) -> AsyncIterator[Scheduler]:
 class Failing:
     """A client on which the next calls that match fail, before or after they take effect."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, *, joins_steps: bool = True) -> None:
         self._client = client
+        self.joins_steps = joins_steps
         self._plans: list[tuple[str, str, Exception, bool, int]] = []
         self.calls: list[str] = []
 
@@ -492,9 +493,11 @@ class Failing:
             return call
 
         async def attempt(*arguments: Any, **options: Any) -> Any:
-            subresource = options.get("subresource", "")
+            name, subresource = verb, options.get("subresource", "")
+            if verb == "patch_steps":
+                name, subresource = "patch", arguments[2][-1].subresource
             for number, (wanted, part, error, after, times) in enumerate(self._plans):
-                if (wanted, part) == (verb, subresource):
+                if (wanted, part) == (name, subresource):
                     self._plans[number] = (wanted, part, error, after, times - 1)
                     if times == 1:
                         del self._plans[number]
@@ -506,9 +509,10 @@ class Failing:
         return attempt
 
 
-async def test_a_claim_that_cannot_be_written_is_rolled_back_and_tried_again(world: World) -> None:
+@pytest.mark.parametrize("joins_steps", [True, False])
+async def test_a_claim_that_cannot_be_written_is_rolled_back_and_tried_again(world: World, joins_steps: bool) -> None:
     await add_node(world, "n1", "gpu-0")
-    client = Failing(world.client)
+    client = Failing(world.client, joins_steps=joins_steps)
     client.fail("patch", "status", Conflict("somebody was faster"))
     async with scheduling(world, client):  # type: ignore[arg-type]
         await world.create(make_claim("c"), make_pod("p", claim="c"))
@@ -524,10 +528,13 @@ async def test_a_claim_that_cannot_be_written_is_rolled_back_and_tried_again(wor
     assert await node_of(world, "p") == "n1"
 
 
+@pytest.mark.parametrize("joins_steps", [True, False])
 @pytest.mark.parametrize("after", [False, True])
-async def test_while_a_write_is_in_doubt_its_device_is_not_given_to_others(world: World, after: bool) -> None:
+async def test_while_a_write_is_in_doubt_its_device_is_not_given_to_others(
+    world: World, after: bool, joins_steps: bool
+) -> None:
     await add_node(world, "n1", "gpu-0")
-    client = Failing(world.client)
+    client = Failing(world.client, joins_steps=joins_steps)
     client.fail("patch", "status", ConnectionError("the line went dead"), after=after)
     async with scheduling_with(world, client):
         await world.create(make_claim("c"), make_pod("p", claim="c"))
@@ -617,11 +624,11 @@ class Hesitant:
     def __getattr__(self, verb: str) -> Any:
         return getattr(self._client, verb)
 
-    async def patch(self, *arguments: Any, **options: Any) -> Json:
+    async def patch_steps(self, *arguments: Any) -> Json:
         if arguments[0] is RESOURCE_CLAIMS:
             self.waiting += 1
             await self.go.wait()
-        return await self._client.patch(*arguments, **options)
+        return await self._client.patch_steps(*arguments)
 
 
 async def test_of_two_schedulers_that_choose_one_device_the_later_takes_it_back(world: World) -> None:

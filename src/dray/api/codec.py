@@ -95,14 +95,21 @@ def decode_served(type_: type[T], obj: Json) -> T:
         return decode_as(type_, obj)
     if "managedFields" in metadata:
         obj = {**obj, "metadata": {key: value for key, value in metadata.items() if key != "managedFields"}}
-    raw = _to_bytes(obj)
-    if not any(odd in raw for odd in _ODD):
-        try:
+    try:
+        if not _has_attributes(type_):
+            return msgspec.convert(obj, type_, dec_hook=_decode_quantity)
+        raw = _to_bytes(obj)
+        if not any(odd in raw for odd in _ODD):
             value: T = _decoder(cast(Any, type_))(raw)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            return decode_as(type_, obj)
-        return value
+            return value
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):  # also opaque parameters, which stay text
+        pass
     return decode_as(type_, obj)
+
+
+def _has_attributes(type_: type) -> bool:
+    """Whether an object may hold list attributes, of which there are two spellings."""
+    return type_.__name__ == "ResourceSlice"
 
 
 def read_object(data: bytes | str | Json, *, early: bool = True) -> ReadObject:

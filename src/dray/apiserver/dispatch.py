@@ -102,7 +102,7 @@ class Api:
         caller = Caller(request.user, _agent(request))
         deprecation = row.deprecation(info.version)
         try:
-            with refusals.store_errors():
+            with refusals.store_errors:
                 response = await self._serve(request, target, caller)
         except RecursionError as error:
             raise BadRequest("the request body is nested too deeply") from error

@@ -17,7 +17,7 @@ from dray.apiserver.deletion import delete_collection, delete_object
 from dray.apiserver.fitting import fit_object
 from dray.apiserver.listing import list_page
 from dray.apiserver.options import DeleteOptions, ListOptions, WriteOptions, read_fields, read_labels
-from dray.apiserver.patching import patch_object
+from dray.apiserver.patching import patch_object, patch_step
 from dray.apiserver.records import encode_json
 from dray.apiserver.registry import Registry
 from dray.apiserver.requests import Query
@@ -28,7 +28,7 @@ from dray.apiserver.subresources import SUCCESS, bind, evict, finalize_namespace
 from dray.apiserver.targets import Caller, Target
 from dray.apiserver.users import ADMIN, UserInfo
 from dray.apiserver.watching import watch_objects
-from dray.runtime.client import PatchType, WatchEvent
+from dray.runtime.client import PatchStep, PatchType, WatchEvent
 
 
 class LocalClient:
@@ -48,7 +48,7 @@ class LocalClient:
         self._options = WriteOptions(field_validation="Ignore")
 
     async def get(self, resource: Resource, name: str, namespace: str = "") -> Json:
-        with refusals.store_errors():
+        with refusals.store_errors:
             record = await self._registry.get(_target(resource, namespace, name))
         return record.to_own_json(resource.version)
 
@@ -71,7 +71,7 @@ class LocalClient:
             continue_token=continue_token,
             resource_version=resource_version,
         )
-        with refusals.store_errors():
+        with refusals.store_errors:
             page = await list_page(self._registry, target, options)
         metadata: Json = {"resourceVersion": str(page.revision)}
         if page.continue_token:
@@ -121,7 +121,7 @@ class LocalClient:
         self, resource: Resource, obj: Json, namespace: str = "", *, subresource: str = "", name: str = ""
     ) -> Json:
         target = _target(resource, namespace or obj.get("metadata", {}).get("namespace", ""), name, subresource)
-        with refusals.store_errors():
+        with refusals.store_errors:
             if subresource:
                 return await self._create_subresource(target, obj)
             written = await self._registry.create(target, _typed(resource, obj), self._options, self._caller)
@@ -145,7 +145,7 @@ class LocalClient:
         metadata = obj.get("metadata", {})
         target = _target(resource, metadata.get("namespace", ""), metadata.get("name", ""), subresource)
         body = _typed(resource, obj)
-        with refusals.store_errors():
+        with refusals.store_errors:
             if subresource == "finalize":
                 data = encode_json(body)
                 written = await finalize_namespace(self._registry, target, data, self._options, self._caller)
@@ -168,9 +168,30 @@ class LocalClient:
         target = _target(resource, namespace, name, subresource)
         options = WriteOptions(field_manager=field_manager, field_validation="Ignore", force=force)
         body: Any = patch if isinstance(patch, dict) else list(patch)
-        with refusals.store_errors():
+        with refusals.store_errors:
             written = await patch_object(self._registry, target, patch_type, body, options, self._caller)
         return written.record.to_own_json(resource.version)
+
+    @property
+    def joins_steps(self) -> bool:
+        return True
+
+    async def patch_steps(self, resource: Resource, name: str, steps: Sequence[PatchStep], namespace: str = "") -> Json:
+        warnings: list[str] = []
+        parts = [
+            patch_step(
+                self._registry,
+                _target(resource, namespace, name, step.subresource),
+                PatchType.MERGE,
+                step.patch,
+                self._options,
+                warnings,
+            )
+            for step in steps
+        ]
+        with refusals.store_errors:
+            written = await self._registry.modify(parts, self._options, self._caller, verb="patch")
+        return written.record.to_json(resource.version)
 
     async def delete(
         self,
@@ -189,7 +210,7 @@ class LocalClient:
             resource_version=resource_version or None,
             propagation_policy=propagation_policy,
         )
-        with refusals.store_errors():
+        with refusals.store_errors:
             deleted = await delete_object(self._registry, _target(resource, namespace, name), options, self._caller)
         return deleted.record.to_own_json(resource.version)
 
@@ -200,7 +221,7 @@ class LocalClient:
         listing = ListOptions(
             labels=read_labels(label_selector), fields=read_fields(field_selector, target.row, target.version)
         )
-        with refusals.store_errors():
+        with refusals.store_errors:
             await delete_collection(self._registry, target, listing, DeleteOptions(), self._caller)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from dray.api.errors import BadRequest
 from dray.api.fieldselectors import FieldSelector, InvalidFieldSelector, check_field_selector, parse_field_selector
@@ -23,16 +23,14 @@ EVERY_FIELD: Final = FieldSelector()
 _MATCHES: Final = ("Exact", "NotOlderThan")
 
 
-@dataclass(frozen=True, slots=True)
-class WriteOptions:
+class WriteOptions(NamedTuple):
     dry_run: bool = False
     field_manager: str = ""
     field_validation: str = "Warn"
     force: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class DeleteOptions:
+class DeleteOptions(NamedTuple):
     dry_run: bool = False
     grace_period_seconds: int | None = None
     uid: str | None = None

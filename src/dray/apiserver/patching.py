@@ -14,7 +14,7 @@ from dray.apiserver.managed_fields import UPDATE, Manager, ManagerKey, Managers,
 from dray.apiserver.merge_patch import apply_merge_patch
 from dray.apiserver.options import WriteOptions
 from dray.apiserver.records import Record, decode_json, encode_json
-from dray.apiserver.registry import Proposal, Registry
+from dray.apiserver.registry import Proposal, Registry, Step
 from dray.apiserver.schemas import type_of
 from dray.apiserver.strategic_merge import apply_strategic_merge
 from dray.apiserver.strategies import Live
@@ -37,16 +37,23 @@ async def patch_object(
     if patch_type is PatchType.APPLY:
         return await _apply(registry, target, patch, options, caller)
     warnings: list[str] = []
+    step = patch_step(registry, target, patch_type, patch, options, warnings)
+    written = await registry.modify((step,), options, caller, verb="patch")
+    return written._replace(warnings=[*warnings, *written.warnings])
 
-    def propose(old: Record | None) -> Proposal:
-        assert old is not None
+
+def patch_step(
+    registry: Registry, target: Target, patch_type: PatchType, patch: Any, options: WriteOptions, warnings: list[str]
+) -> Step:
+    """A patch of any type but apply, as a step of a write. It leaves its warnings in the list."""
+
+    def propose(old: Record) -> Proposal:
         warnings.clear()
         live = old.to_json(target.version)
         patched = _patched(live, patch, patch_type, target)
         return _propose(registry, target, patched, live, options, warnings, old)
 
-    written = await registry.modify(target, propose, options, caller, verb="patch")
-    return written._replace(warnings=[*warnings, *written.warnings])
+    return Step(target, propose)
 
 
 def _patched(live: Json, patch: Any, patch_type: PatchType, target: Target) -> Json:
@@ -107,8 +114,7 @@ async def _apply(registry: Registry, target: Target, config: Any, options: Write
         return await _apply_new(registry, target, config, options, caller)
     warnings: list[str] = []
 
-    def propose(old: Record | None) -> Proposal:
-        assert old is not None
+    def propose(old: Record) -> Proposal:
         warnings.clear()
         live = old.to_json(target.version)
         managers = old.managers or _owner_before_apply(target, live)
@@ -126,7 +132,7 @@ async def _apply(registry: Registry, target: Target, config: Any, options: Write
         # A revision in the configuration is a condition, and so is a uid.
         return proposal._replace(metadata=config["metadata"])
 
-    written = await registry.modify(target, propose, options, caller, verb="patch", entry=entry)
+    written = await registry.modify((Step(target, propose),), options, caller, verb="patch", entry=entry)
     return written._replace(warnings=[*warnings, *written.warnings])
 
 

@@ -55,7 +55,7 @@ class Quotas:
         self._turns: dict[str, asyncio.Lock] = {}
 
     async def has_quotas(self, namespace: str) -> bool:
-        return bool((await self._store.range(f"{_QUOTA_PREFIX}{namespace}/", limit=1)).entries)
+        return await self._store.has(f"{_QUOTA_PREFIX}{namespace}/")
 
     def turn(self, namespace: str) -> asyncio.Lock:
         """Held around a charge and its commit."""

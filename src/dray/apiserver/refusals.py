@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any, Final
 
 from dray.api.errors import (
@@ -159,15 +158,23 @@ def invalid_revision(value: Any) -> BadRequest:
     )
 
 
-@contextmanager
-def store_errors() -> Iterator[None]:
-    """What the store can't do right now, said to the client."""
-    try:
-        yield
-    except Overloaded as error:
-        text = "The server is currently overloaded with writes, please try again later"
-        raise TooManyRequests(text, details={"retryAfterSeconds": 1}, headers={"Retry-After": "1"}) from error
-    except StorageFailed as error:
-        raise InternalError(f"Internal error occurred: {error}") from error
-    except StoreClosed as error:
-        raise ServiceUnavailable("the server is shutting down", headers={"Retry-After": "1"}) from error
+class _StoreErrors:
+    """A context in which what the store can't do right now is said in the words of the API."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        match error:
+            case None:
+                return
+            case Overloaded():
+                text = "The server is currently overloaded with writes, please try again later"
+                raise TooManyRequests(text, details={"retryAfterSeconds": 1}, headers={"Retry-After": "1"}) from error
+            case StorageFailed():
+                raise InternalError(f"Internal error occurred: {error}") from error
+            case StoreClosed():
+                raise ServiceUnavailable("the server is shutting down", headers={"Retry-After": "1"}) from error
+
+
+store_errors: Final = _StoreErrors()

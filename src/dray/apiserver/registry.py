@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
@@ -51,8 +51,18 @@ class Proposal(NamedTuple):
     managers: Managers | None = None
 
 
-Propose = Callable[[Record | None], Proposal]
+Propose = Callable[[Record], Proposal]
 """From what is stored now, to what should be."""
+
+Judge = Callable[[Any, Record, WriteContext], Verdict]
+
+
+class Step(NamedTuple):
+    """A part of a write. It is judged as if what the part before it left were stored; `judge` replaces the strategy."""
+
+    target: Target
+    propose: Propose
+    judge: Judge | None = None
 
 
 class Registry:
@@ -106,7 +116,9 @@ class Registry:
         decoded = self.decode(target, body, now, options, warnings)
         namespace_labels = await self.admission.check_namespace(target.row, target.namespace, target.name)
         for attempt in range(1, _GENERATED_NAMES + 1):
-            context = self._context(target, caller, "create", now, namespace_labels)
+            context = self._context(target, caller, "create", now, namespace_labels)._replace(
+                uid=self._make_uid(), name_suffix="".join(self._random.choices(_NAME_LETTERS, k=5))
+            )
             verdict = target.row.strategy.create(decoded, context)
             name = verdict.obj["metadata"].get("name", "")
             self._raise_errors(target, verdict)
@@ -171,21 +183,15 @@ class Registry:
                 raise refusals.not_found(target.row, target.name)
             return await self.create(target, body, options, caller)
         proposal = Proposal(decoded, metadata)
-        written = await self.modify(target, lambda old: proposal, options, caller, verb="update", entry=entry)
+        steps = (Step(target, lambda old: proposal),)
+        written = await self.modify(steps, options, caller, verb="update", entry=entry)
         return written._replace(warnings=[*warnings, *written.warnings])
 
     async def modify(
-        self,
-        target: Target,
-        propose: Propose,
-        options: WriteOptions,
-        caller: Caller,
-        *,
-        verb: str,
-        entry: Entry | None = None,
-        judge: Callable[[Any, Record, WriteContext], Verdict] | None = None,
+        self, steps: Sequence[Step], options: WriteOptions, caller: Caller, *, verb: str, entry: Entry | None = None
     ) -> Written:
-        """Replace a stored object by what `propose` makes of it; `judge` stands in for the strategy's update."""
+        """Replace a stored object by what the steps make of it, in one write. `entry` is what is stored, if known."""
+        target = steps[0].target
         row = target.row
         if entry is None:
             entry = await self.store.get(target.key)
@@ -194,29 +200,45 @@ class Registry:
             if entry is None:
                 raise refusals.not_found(row, target.name)
             old = self.records.get(row, entry)
-            proposal = propose(old)
-            self._check_preconditions(target, proposal.metadata, old)
             labels = await self.admission.namespace_labels(row, target.namespace)
             context = self._context(target, caller, verb, now, labels)
-            verdict = (judge or self._judge(target))(proposal.decoded, old, context)
-            self._raise_errors(target, verdict)
-            obj = self._updated(target, verdict, proposal, old, options, caller)
-            self.admission.check(row, "update", caller.user, target.subresource, obj, old.obj)
-            if obj == old.obj:
-                return Written(old, list(verdict.warnings))
+            new, warnings, is_conditional = old, list[str](), False
+            for step in steps:
+                proposal = step.propose(new)
+                is_conditional |= bool(proposal.metadata.get("resourceVersion"))
+                self._check_preconditions(target, proposal.metadata, old)
+                new, found = self._carry_out(step, proposal, new, context, options, caller)
+                warnings += found
+            if new.obj == old.obj:
+                return Written(old, warnings)
             try:
-                record = await self._commit_change(target, obj, old, options, verdict.form)
+                record = await self._commit_change(target, new.obj, old, options, new.form)
             except RevisionMismatch as error:
-                if proposal.metadata.get("resourceVersion"):
+                if is_conditional:
                     raise refusals.conflict(row, target.name) from None
                 entry = error.current
                 continue
-            return Written(record, list(verdict.warnings))
+            return Written(record, warnings)
         raise refusals.conflict(row, target.name)
 
-    def _judge(self, target: Target) -> Callable[[Any, Record, WriteContext], Verdict]:
+    def _carry_out(
+        self,
+        step: Step,
+        proposal: Proposal,
+        old: Record,
+        context: WriteContext,
+        options: WriteOptions,
+        caller: Caller,
+    ) -> tuple[Record, Sequence[str]]:
+        """What a step makes of the object, before it is stored, and warnings."""
+        target = step.target
         strategy = target.row.strategy
-        return strategy.update_status if target.subresource == "status" else strategy.update
+        judge: Judge = step.judge or (strategy.update_status if target.subresource == "status" else strategy.update)
+        verdict = judge(proposal.decoded, old, context)
+        self._raise_errors(target, verdict)
+        obj = self._updated(target, verdict, proposal, old, options, caller)
+        self.admission.check(target.row, "update", caller.user, target.subresource, obj, old.obj)
+        return Record(target.row, b"", old.revision, obj, verdict.form), verdict.warnings
 
     def _updated(
         self, target: Target, verdict: Verdict, proposal: Proposal, old: Record, options: WriteOptions, caller: Caller
@@ -319,8 +341,6 @@ class Registry:
             version=target.version,
             verb=verb,
             now=now,
-            uid=self._make_uid() if verb == "create" else "",
-            name_suffix="".join(self._random.choices(_NAME_LETTERS, k=5)) if verb == "create" else "",
             namespace=target.namespace,
             namespace_labels=namespace_labels,
             user=caller.user,

@@ -25,11 +25,14 @@ from dray.apiserver.service_accounts import TokenIssuer
 from dray.apiserver.serving import HttpsServer
 from dray.apiserver.tokens import ADMIN_USER, CONTROLLERS_USER, MASTERS, NODE_PREFIX, SCHEDULER_USER, TokenFile
 from dray.runtime.clock import Clock, SystemClock
+from dray.runtime.files import remove_leftovers
 from dray.store.local import LocalStore
 from dray.store.memory import MemoryStore
 from dray.store.sqlite import SqliteStore
 
 DEFAULT_PORT: Final = 6443
+TOKEN_FILE: Final = "tokens.csv"
+ADMIN_KUBECONFIG: Final = "admin.kubeconfig"
 _WILDCARDS: Final = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}
 _log: Final = logging.getLogger("dray.apiserver")
 
@@ -58,7 +61,7 @@ class ApiServer:
         pki = options.data_dir / "pki"
         self.options = options
         self.store = store
-        self.tokens = TokenFile(options.data_dir / "tokens.csv")
+        self.tokens = TokenFile(options.data_dir / TOKEN_FILE)
         self.authority = CertificateAuthority.load_or_create(pki, clock.now)
         self.authority.serving_pair(pki, [*LOCAL_NAMES, *SERVICE_NAMES, *_certifiable(options.host), *options.names])
         issuer = TokenIssuer.load_or_create(pki / "service-accounts.key", lambda: clock.now().timestamp())
@@ -104,6 +107,8 @@ class ApiServer:
         else:
             store = await SqliteStore.open(options.data_dir / "dray.db", clock=clock.monotonic)
         try:
+            if not options.memory:  # who holds the file is alone here
+                _sweep(options.data_dir)
             return cls(options, store, clock)
         except BaseException:
             await store.close()
@@ -145,15 +150,21 @@ class ApiServer:
     def write_kubeconfigs(self, nodes: tuple[str, ...] = ()) -> Path:
         """For the administrator (whose file's path is returned), the components, and these nodes."""
         folder = self.options.data_dir
-        self._write(folder / "admin.kubeconfig", ADMIN_USER, self.tokens.ensure(ADMIN_USER, (MASTERS,)))
+        self._write(folder / ADMIN_KUBECONFIG, ADMIN_USER, self.tokens.ensure(ADMIN_USER, (MASTERS,)))
         for name, user in (("scheduler", SCHEDULER_USER), ("controllers", CONTROLLERS_USER)):
             self._write(folder / "kubeconfigs" / f"{name}.kubeconfig", user, self.tokens.ensure(user))
         for node, token in self.tokens.ensure_nodes(nodes).items():
             self._write(folder / "kubeconfigs" / f"node-{node}.kubeconfig", NODE_PREFIX + node, token)
-        return folder / "admin.kubeconfig"
+        return folder / ADMIN_KUBECONFIG
 
     def _write(self, path: Path, user: str, token: str) -> None:
         write_kubeconfig(path, server=self.address, authority=self.authority.pem, user=user, token=token)
+
+
+def _sweep(data_dir: Path) -> None:
+    """Keys and tokens must not lie about for ever because a server was killed while it wrote them."""
+    for folder, name in (("", TOKEN_FILE), ("", ADMIN_KUBECONFIG), ("pki", "*"), ("kubeconfigs", "*")):
+        remove_leftovers(data_dir / folder, name)
 
 
 def _certifiable(host: str) -> list[str]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
@@ -23,8 +24,7 @@ _NAMESPACES_DIFFER = "the namespace of the provided object does not match the na
 _LONGEST_GENERATED = 63 - 5
 
 
-@dataclass(frozen=True, slots=True)
-class WriteContext:
+class WriteContext(NamedTuple):
     """The circumstances of a write."""
 
     version: str
@@ -36,7 +36,7 @@ class WriteContext:
     name_suffix: str = ""
     """What is appended to `generateName`."""
     namespace: str = ""
-    namespace_labels: Mapping[str, str] = field(default_factory=dict)
+    namespace_labels: Mapping[str, str] = MappingProxyType({})
     user: UserInfo = ADMIN
     authorize: Authorizer = allow_everything
     gates: FeatureGates = ALL_GATES

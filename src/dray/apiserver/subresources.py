@@ -13,7 +13,7 @@ from dray.apiserver.deletion import delete_object
 from dray.apiserver.options import WriteOptions, read_delete_options
 from dray.apiserver.pods import bind_pod, check_binding
 from dray.apiserver.records import Record
-from dray.apiserver.registry import Proposal, Registry
+from dray.apiserver.registry import Proposal, Registry, Step
 from dray.apiserver.requests import Query
 from dray.apiserver.resources import find_row
 from dray.apiserver.service_accounts import BoundObject, TokenIssuer, TokenSubject
@@ -42,7 +42,8 @@ async def bind(registry: Registry, target: Target, binding: Json, options: Write
 
     metadata = binding.get("metadata") or {}
     wanted = {name: metadata[name] for name in ("uid", "resourceVersion") if metadata.get(name)}
-    await registry.modify(target, lambda _: Proposal(binding, wanted), options, caller, verb="create", judge=judge)
+    step = Step(target, lambda _: Proposal(binding, wanted), judge)
+    await registry.modify((step,), options, caller, verb="create")
 
 
 async def evict(registry: Registry, target: Target, eviction: Json, caller: Caller, query: Query) -> None:
@@ -74,9 +75,8 @@ async def finalize_namespace(
         spec = {"finalizers": finalizers} if finalizers else {}
         return Verdict({**old.obj, "metadata": dict(old.obj["metadata"]), "spec": spec})
 
-    written = await registry.modify(
-        target, lambda _: Proposal(decoded, metadata), options, caller, verb="update", judge=judge
-    )
+    step = Step(target, lambda _: Proposal(decoded, metadata), judge)
+    written = await registry.modify((step,), options, caller, verb="update")
     return written._replace(warnings=[*warnings, *written.warnings])
 
 

@@ -10,8 +10,7 @@ from dray.apiserver.resources import Row
 from dray.apiserver.users import ADMIN, UserInfo
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(NamedTuple):
     row: Row
     version: str
     namespace: str = ""

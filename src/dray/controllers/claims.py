@@ -22,16 +22,17 @@ from dray.api.claims import (
     ResourceClaimConsumerReference,
     ResourceClaimTemplate,
 )
-from dray.api.codec import decode_as, to_json
+from dray.api.codec import to_json
 from dray.api.errors import NotFound, StatusError
 from dray.api.meta import Json, ObjectKey
 from dray.api.pods import Pod, PodResourceClaim, is_terminal, view_pod
 from dray.api.resources import PODS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS
 from dray.controllers.metrics import ClaimMetrics
-from dray.runtime.client import Client, PatchType
+from dray.runtime.client import Client, PatchStep, PatchType
 from dray.runtime.events import EventRecorder, ObjectReference
 from dray.runtime.informer import Informer
 from dray.runtime.queue import WorkQueue
+from dray.runtime.recent import Recent
 
 MAX_GENERATED_BASE = 63 - 5 - 1
 """Room for the random suffix in the name of a generated claim."""
@@ -68,6 +69,8 @@ class ClaimController:
         self._queue = queue
         self._made: dict[tuple[str, str], str] = {}
         """Claims made by us that our copy of the cluster doesn't show yet, by pod UID and entry."""
+        self._gone: Recent[str] = Recent()
+        """UIDs of pods whose end we saw: no need to ask the server for those."""
         pods.add_index("template", lambda pod: _templates_of(pod))
         claims.add_index("owner", lambda claim: [ref.uid for ref in claim.metadata.owner_references if ref.controller])
         pods.add_handler(self._pod_changed)
@@ -78,6 +81,8 @@ class ClaimController:
         pod = new or old
         if pod is None or not pod.spec.resource_claims:
             return
+        if old is not None and (new is None or new.metadata.uid != old.metadata.uid):
+            self._gone.add(old.metadata.uid)
         if new is None or is_terminal(new) or _will_never_run(new):
             for name in _claim_names(pod):
                 self._queue.add(ClaimKey("claim", ObjectKey(pod.metadata.namespace, name)))
@@ -147,7 +152,7 @@ class ClaimController:
                 continue
             if len(claim.status.reserved_for) < MAX_RESERVED_FOR:
                 user = ResourceClaimConsumerReference(resource="pods", name=pod.metadata.name, uid=pod.metadata.uid)
-                await self._write_status(claim, [*claim.status.reserved_for, user], deallocate=False)
+                await self._write(claim, [_status_step([*claim.status.reserved_for, user], deallocate=False)])
 
     async def _ensure_claim(self, pod: Pod, entry: PodResourceClaim) -> str:
         """The claim of the entry: the one that the status names, else one that was made before, else a new one."""
@@ -223,10 +228,14 @@ class ClaimController:
         is_unused = not valid and (released or is_deleted)
         is_protected = CLAIM_FINALIZER in claim.metadata.finalizers
         deallocate = is_unused and is_protected
+        steps: list[PatchStep] = []
         if released or (deallocate and claim.status.allocation is not None):
-            claim = await self._write_status(claim, valid, deallocate=deallocate)
-        if deallocate and claim.status.allocation is None:
-            await self._remove_finalizer(claim)
+            steps.append(_status_step(valid, deallocate=deallocate))
+        if deallocate:
+            left = [name for name in claim.metadata.finalizers if name != CLAIM_FINALIZER]
+            steps.append(PatchStep({"metadata": {"finalizers": left or None}}))
+        if steps:
+            await self._write(claim, steps)
         if not valid and not is_deleted and (self._owner_is_done(claim) or self._is_surplus(claim)):
             await self._delete(claim)
 
@@ -234,6 +243,8 @@ class ClaimController:
         """Whether a reservation stands. Consumers that aren't pods are for whoever added them."""
         if user.api_group or user.resource != "pods":
             return True
+        if user.uid in self._gone:
+            return False
         key = ObjectKey(claim.metadata.namespace, user.name)
         pod = self._pods.get(key)
         if pod is None or pod.metadata.uid != user.uid:
@@ -244,31 +255,22 @@ class ClaimController:
                 return False
         return pod.metadata.uid == user.uid and not is_terminal(pod) and not _will_never_run(pod)
 
-    async def _write_status(
-        self, claim: ResourceClaim, valid: list[ResourceClaimConsumerReference], *, deallocate: bool
-    ) -> ResourceClaim:
-        status: Json = {"reservedFor": [to_json(user) for user in valid] or None}
-        if deallocate:
-            status |= {"allocation": None, "devices": None}
-        patch = {"metadata": _precondition(claim), "status": status}
-        written = await self._client.patch(
-            RESOURCE_CLAIMS, claim.metadata.name, patch, claim.metadata.namespace, subresource="status"
-        )
-        return decode_as(ResourceClaim, written)
-
-    async def _remove_finalizer(self, claim: ResourceClaim) -> None:
-        left = [name for name in claim.metadata.finalizers if name != CLAIM_FINALIZER]
-        patch = {"metadata": _precondition(claim) | {"finalizers": left or None}}
+    async def _write(self, claim: ResourceClaim, steps: list[PatchStep]) -> None:
+        """On condition that the claim is as we know it."""
+        metadata = claim.metadata
+        steps[0] = steps[0].provided(metadata.uid, metadata.resource_version)
         with suppress(NotFound):
-            await self._client.patch(RESOURCE_CLAIMS, claim.metadata.name, patch, claim.metadata.namespace)
+            await self._client.patch_steps(RESOURCE_CLAIMS, metadata.name, steps, metadata.namespace)
 
     def _owner_is_done(self, claim: ResourceClaim) -> bool:
-        """Whether it was made for a pod that will not run again, or was replaced by another of its name.
+        """Whether it was made for a pod that is gone, will not run again, or was replaced by another of its name.
 
-        If there is no such pod, the garbage collector acts.
+        If we never saw that pod, the garbage collector acts.
         """
         for owner in claim.metadata.owner_references:
             if owner.controller and owner.kind == "Pod":
+                if owner.uid in self._gone:
+                    return True
                 pod = self._pods.get(ObjectKey(claim.metadata.namespace, owner.name))
                 return pod is not None and (pod.metadata.uid != owner.uid or is_terminal(pod) or _will_never_run(pod))
         return False
@@ -307,8 +309,11 @@ def _may_be_released(old: ResourceClaim | None, new: ResourceClaim) -> bool:
     return old.status.reserved_for != new.status.reserved_for or old.metadata.uid != new.metadata.uid
 
 
-def _precondition(claim: ResourceClaim) -> Json:
-    return {"uid": claim.metadata.uid, "resourceVersion": claim.metadata.resource_version}
+def _status_step(users: list[ResourceClaimConsumerReference], *, deallocate: bool) -> PatchStep:
+    status: Json = {"reservedFor": [to_json(user) for user in users] or None}
+    if deallocate:
+        status |= {"allocation": None, "devices": None}
+    return PatchStep({"status": status}, "status")
 
 
 def _will_never_run(pod: Pod) -> bool:

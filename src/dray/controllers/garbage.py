@@ -8,8 +8,9 @@ It keeps a graph of owner references by UID, built from informers on every resou
   `blockOwnerDeletion` is left.
 - *Orphan*: the owner has the finalizer `orphan`; its dependents lose their reference to it, then the finalizer goes.
 
-The graph may lag behind the cluster, so before a dependent is deleted its owner is read from the API server, and the
-deletion carries the dependent's UID and resourceVersion: an object changed meanwhile is looked at again.
+The graph may lag behind the cluster, so before a dependent is deleted its owner is read from the API server, unless we
+saw its end, and the deletion carries the dependent's UID and resourceVersion: an object changed meanwhile is looked at
+again.
 """
 
 from __future__ import annotations
@@ -24,9 +25,13 @@ from dray.api.resources import OWNABLE_RESOURCES, Resource
 from dray.runtime.client import Client, PatchType
 from dray.runtime.informer import Informer
 from dray.runtime.queue import WorkQueue
+from dray.runtime.recent import Recent
 
 FOREGROUND = "foregroundDeletion"
 ORPHAN = "orphan"
+HELD_PAUSE = 0.1
+"""Seconds before a dependent with finalizers is looked at. It can't go at once, and who holds it is likely to write it
+now, because of the same owner: a deletion at the same time would only be a conflict."""
 
 
 class Node(NamedTuple):
@@ -58,6 +63,8 @@ class GarbageCollector:
         self._queue = queue
         self._nodes: dict[str, Node] = {}
         self._dependents: dict[str, set[str]] = {}
+        self._gone: Recent[str] = Recent()
+        """UIDs of objects whose end we saw."""
         self._resources = {(r.api_version, r.kind): r for r in OWNABLE_RESOURCES}
         for informer in informers:
             self._follow(informer)
@@ -93,7 +100,8 @@ class GarbageCollector:
         node = self._nodes.pop(obj["metadata"]["uid"], None)
         if node is None:
             return
-        self._look_at_neighbours(node)
+        self._gone.add(node.uid)
+        self._look_at_neighbours(node, HELD_PAUSE)
         for owner in node.owners:
             siblings = self._dependents.get(owner["uid"])
             if siblings is not None:
@@ -101,9 +109,10 @@ class GarbageCollector:
                 if not siblings:
                     del self._dependents[owner["uid"]]
 
-    def _look_at_neighbours(self, node: Node) -> None:
+    def _look_at_neighbours(self, node: Node, held_pause: float = 0) -> None:
         for dependent in self._dependents.get(node.uid, ()):
-            self._queue.add(dependent)
+            is_held = bool(self._nodes[dependent].metadata.get("finalizers"))
+            self._queue.add_after(dependent, held_pause * is_held)
         for owner in node.owners:
             self._queue.add(owner["uid"])
 
@@ -159,6 +168,8 @@ class GarbageCollector:
         known = self._nodes.get(reference["uid"])
         if known is not None:
             return known
+        if reference["uid"] in self._gone:
+            return None
         resource = self._resources.get((reference["apiVersion"], reference["kind"]))
         if resource is None:  # an owner of a kind that we don't follow: never collect what we can't judge
             return Node(node.resource, {"metadata": {"uid": reference["uid"]}})

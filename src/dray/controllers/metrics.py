@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from dray.api.claims import POD_CLAIM_NAME_ANNOTATION, ResourceClaim
@@ -34,23 +36,39 @@ class ClaimMetrics:
         )
 
     def claim_changed(self, old: ResourceClaim | None, new: ResourceClaim | None) -> None:
-        for claim, step in ((old, -1), (new, 1)):
-            if claim is not None:
-                is_allocated = claim.status.allocation is not None
-                self._claims.labels(*_labels(claim, is_allocated)).inc(step)
-                if is_allocated:
-                    self._allocated.inc(step)
-                constraints = claim.spec.devices.constraints
-                if any(constraint.cel is not None for constraint in constraints):
-                    self._with_cel.inc(step)
-                if any(constraint.match_attribute is not None for constraint in constraints):
-                    self._with_match.inc(step)
+        before, after = _traits(old), _traits(new)
+        if before == after:  # the most frequent case
+            return
+        for traits, step in ((before, -1), (after, 1)):
+            if traits is not None:
+                labels = (str(traits.is_allocated).lower(), str(traits.is_admin).lower(), traits.source)
+                self._claims.labels(*labels).inc(step)
+                self._allocated.inc(step * traits.is_allocated)
+                self._with_cel.inc(step * traits.has_cel)
+                self._with_match.inc(step * traits.has_match)
 
 
-def _labels(claim: ResourceClaim, is_allocated: bool) -> tuple[str, str, str]:
-    is_admin = any(r.exactly is not None and r.exactly.admin_access for r in claim.spec.devices.requests)
-    source = "resource_claim_template" if POD_CLAIM_NAME_ANNOTATION in claim.metadata.annotations else ""
-    return (str(is_allocated).lower(), str(is_admin).lower(), source)
+class _Traits(NamedTuple):
+    """What is counted of a claim."""
+
+    is_allocated: bool
+    is_admin: bool
+    source: str
+    has_cel: bool
+    has_match: bool
+
+
+def _traits(claim: ResourceClaim | None) -> _Traits | None:
+    if claim is None:
+        return None
+    devices = claim.spec.devices
+    return _Traits(
+        claim.status.allocation is not None,
+        any(request.exactly is not None and request.exactly.admin_access for request in devices.requests),
+        "resource_claim_template" if POD_CLAIM_NAME_ANNOTATION in claim.metadata.annotations else "",
+        any(constraint.cel is not None for constraint in devices.constraints),
+        any(constraint.match_attribute is not None for constraint in devices.constraints),
+    )
 
 
 class QueueMetrics:

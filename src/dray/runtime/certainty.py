@@ -9,13 +9,13 @@ whether one did.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
 
 from dray.api.errors import Conflict, StatusError
 from dray.api.meta import Json
 from dray.api.resources import Resource
-from dray.runtime.client import Client
+from dray.runtime.client import Client, PatchStep
 from dray.runtime.clock import Clock
 
 log = logging.getLogger(__name__)
@@ -29,26 +29,52 @@ def is_doubtful(error: Exception) -> bool:
     return not isinstance(error, StatusError) or error.code >= 500
 
 
+class SureStep(NamedTuple):
+    step: PatchStep
+    is_done: Callable[[Json], bool]
+    """Tells by an object whether this step, and those before it, are in it."""
+
+
 async def patch_surely(
     client: Client,
     clock: Clock,
     resource: Resource,
     name: str,
-    patch: Json,
+    steps: Sequence[SureStep],
     namespace: str,
     *,
-    subresource: str = "",
+    halfway: Callable[[Json], None],
+) -> Json:
+    """Steps whose first patch has a resourceVersion. Returns, or raises StatusError, when it is certain what happened.
+
+    `halfway` is told of every write but the last. While the server is away this waits.
+    """
+    writes = [steps] if client.joins_steps else [(step,) for step in steps]
+    written: Json = {}
+    for part in writes:
+        patches = [step.step for step in part]
+        if written:
+            halfway(written)
+            metadata = written["metadata"]
+            patches[0] = patches[0].provided(metadata["uid"], metadata["resourceVersion"])
+        written = await _write_surely(client, clock, resource, name, patches, namespace, part[-1].is_done)
+    return written
+
+
+async def _write_surely(
+    client: Client,
+    clock: Clock,
+    resource: Resource,
+    name: str,
+    steps: Sequence[PatchStep],
+    namespace: str,
     is_done: Callable[[Json], bool],
 ) -> Json:
-    """A merge patch with a resourceVersion in it. Returns, or raises StatusError, when it is certain what happened.
-
-    `is_done` tells by an object whether the patch is in it. While the server is away this waits.
-    """
     delay = FIRST_DELAY
     in_doubt = False
     while True:
         try:
-            return await client.patch(resource, name, patch, namespace, subresource=subresource)
+            return await client.patch_steps(resource, name, steps, namespace)
         except (StatusError, OSError) as error:
             if not is_doubtful(error):
                 if not in_doubt or not isinstance(error, Conflict):

@@ -34,6 +34,18 @@ class PatchType(enum.StrEnum):
     APPLY = "application/apply-patch+yaml"
 
 
+class PatchStep(NamedTuple):
+    """A merge patch of an object, or of a subresource of it."""
+
+    patch: Json
+    subresource: str = ""
+
+    def provided(self, uid: str, resource_version: str) -> PatchStep:
+        """The same on condition that the object is this one, and as it was at this revision."""
+        metadata = {**self.patch.get("metadata", {}), "uid": uid, "resourceVersion": resource_version}
+        return PatchStep({**self.patch, "metadata": metadata}, self.subresource)
+
+
 class Client(Protocol):
     async def get(self, resource: Resource, name: str, namespace: str = "") -> Json: ...
 
@@ -87,6 +99,19 @@ class Client(Protocol):
         field_manager: str = "",
         force: bool = False,
     ) -> Json: ...
+
+    @property
+    def joins_steps(self) -> bool:
+        """Whether the steps of `patch_steps` are one write."""
+        ...
+
+    async def patch_steps(self, resource: Resource, name: str, steps: Sequence[PatchStep], namespace: str = "") -> Json:
+        """Patches that build on each other, as one write if the server lets us, else as one write each.
+
+        `uid` and `resourceVersion` of the first are conditions for all: nobody may write in between. When a later
+        step of several writes fails, the earlier ones are done.
+        """
+        ...
 
     async def delete(
         self,

@@ -28,6 +28,15 @@ def write_atomically(path: Path, data: bytes, *, mode: int = 0o644, durable: boo
         sync_directory(path.parent)
 
 
+def remove_leftovers(folder: Path, name: str = "*") -> None:
+    """Removes what writes of files of that name left because the process was killed.
+
+    For whoever is alone in the folder: the file of a write under way would go as well.
+    """
+    for path in folder.glob(f".{name}.????????"):
+        path.unlink(missing_ok=True)
+
+
 def remove_durably(path: Path) -> None:
     path.unlink(missing_ok=True)
     sync_directory(path.parent)

@@ -15,7 +15,7 @@ from dray.api.errors import BadRequest, InternalError, ServiceUnavailable, error
 from dray.api.meta import Json
 from dray.api.resources import Resource
 from dray.runtime.access import ClusterAccess
-from dray.runtime.client import EventType, PatchType, WatchEvent
+from dray.runtime.client import EventType, PatchStep, PatchType, WatchEvent
 from dray.runtime.clock import Clock, SystemClock
 from dray.runtime.http_connection import Connection, ConnectionLost
 from dray.runtime.http_pool import DEFAULT_LIMITS, HttpLimits, Pool
@@ -159,6 +159,18 @@ class HttpClient:
         path = _path(resource, namespace, name, subresource) + _query(query)
         body: Any = patch if isinstance(patch, dict) else list(patch)
         return await self._write("PATCH", path, body, patch_type.value)
+
+    @property
+    def joins_steps(self) -> bool:
+        return False
+
+    async def patch_steps(self, resource: Resource, name: str, steps: Sequence[PatchStep], namespace: str = "") -> Json:
+        stored: Json = {}
+        for step in steps:
+            if stored:
+                step = step.provided(stored["metadata"]["uid"], stored["metadata"]["resourceVersion"])
+            stored = await self.patch(resource, name, step.patch, namespace, subresource=step.subresource)
+        return stored
 
     async def delete(
         self,

@@ -14,8 +14,6 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable
 
-from msgspec.structs import replace
-
 from dray.api.claims import CLAIM_FINALIZER, ResourceClaim
 from dray.api.codec import decode_as, decode_served, to_json
 from dray.api.errors import Conflict, NotFound, StatusError
@@ -23,8 +21,8 @@ from dray.api.meta import Json
 from dray.api.pods import Pod, view_pod
 from dray.api.resources import PODS, RESOURCE_CLAIMS
 from dray.api.times import format_time
-from dray.runtime.certainty import get_surely, patch_surely
-from dray.runtime.client import Client, PatchType
+from dray.runtime.certainty import SureStep, get_surely, patch_surely
+from dray.runtime.client import Client, PatchStep, PatchType
 from dray.runtime.clock import Clock
 from dray.scheduler.decisions import Decision
 from dray.scheduler.podclaims import is_reserved_for
@@ -58,19 +56,16 @@ class Binder:
 
     async def _write(self, before: ResourceClaim, after: ResourceClaim, pod: Pod) -> ResourceClaim:
         metadata = before.metadata
-        revision = metadata.resource_version
+        steps: list[SureStep] = []
         if after.status.allocation is not None and CLAIM_FINALIZER not in metadata.finalizers:
-            finalizers = {"finalizers": [*metadata.finalizers, CLAIM_FINALIZER]}
+            finalizers: Json = {"finalizers": [*metadata.finalizers, CLAIM_FINALIZER]}
 
             def is_protected(found: Json) -> bool:
                 claim = decode_as(ResourceClaim, found)
                 is_same = claim.metadata.uid == metadata.uid and claim.status == before.status
                 return is_same and CLAIM_FINALIZER in claim.metadata.finalizers
 
-            protected = await self._patch(before, revision, {"metadata": finalizers}, is_protected)
-            revision = str(protected["metadata"]["resourceVersion"])
-            new = replace(metadata, finalizers=(*metadata.finalizers, CLAIM_FINALIZER), resource_version=revision)
-            self._noted(replace(before, metadata=new))
+            steps.append(SureStep(PatchStep({"metadata": finalizers}), is_protected))
         status = to_json(after.status)
         if before.status.allocation is not None:
             status = {"reservedFor": status["reservedFor"]}
@@ -80,26 +75,21 @@ class Binder:
             is_same = claim.metadata.uid == metadata.uid and claim.status.allocation == after.status.allocation
             return is_same and is_reserved_for(claim, pod.metadata.uid)
 
-        stored = await self._patch(before, revision, {"status": status}, is_done, subresource="status")
-        claim = decode_served(ResourceClaim, stored)
-        self._written(claim)
-        return claim
-
-    async def _patch(
-        self, claim: ResourceClaim, revision: str, change: Json, is_done: Callable[[Json], bool], subresource: str = ""
-    ) -> Json:
-        metadata = claim.metadata
-        precondition: Json = {"uid": metadata.uid, "resourceVersion": revision, **change.get("metadata", {})}
-        return await patch_surely(
+        steps.append(SureStep(PatchStep({"status": status}, "status"), is_done))
+        first = steps[0].step.provided(metadata.uid, metadata.resource_version)
+        steps[0] = steps[0]._replace(step=first)
+        stored = await patch_surely(
             self._client,
             self._clock,
             RESOURCE_CLAIMS,
             metadata.name,
-            {**change, "metadata": precondition},
+            steps,
             metadata.namespace,
-            subresource=subresource,
-            is_done=is_done,
+            halfway=lambda found: self._noted(decode_served(ResourceClaim, found)),
         )
+        claim = decode_served(ResourceClaim, stored)
+        self._written(claim)
+        return claim
 
     async def bind(self, decision: Decision) -> None:
         """Raises StatusError. A bind whose answer got lost may have happened: only the server knows."""

@@ -70,7 +70,7 @@ class Committer:
                 if before.status.allocation is None:
                     self._metrics.allocated(after, self._state.picture.index.gates)
             key = decision.pod.metadata.key
-            self._state.queue.remove(key)
+            self._state.queue.finish(queued)
             self._recorder.normal(
                 refer_to(decision.pod), "Scheduled", f"Successfully assigned {key} to {decision.node}"
             )

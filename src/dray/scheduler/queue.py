@@ -118,6 +118,15 @@ class SchedulingQueue:
             self._stop_waiting(pod)
         self._where.pop(key, None)
 
+    def finish(self, pod: QueuedPod) -> None:
+        """The pod has a node."""
+        if self._has(pod):
+            self.remove(pod.key)
+
+    def _has(self, pod: QueuedPod) -> bool:
+        """Whether the pod is still here: it may be gone, and another of its name may have come meanwhile."""
+        return self._pods.get(pod.key) is pod
+
     def get(self, key: ObjectKey) -> QueuedPod | None:
         return self._pods.get(key)
 
@@ -170,7 +179,7 @@ class SchedulingQueue:
         self, pod: QueuedPod, reason: str, waits_for: Iterable[Wake], plugins: frozenset[str] = frozenset()
     ) -> None:
         """The pod doesn't fit; it is tried again when one of `waits_for` happens (or happened meanwhile)."""
-        if pod.key not in self._pods:
+        if not self._has(pod):
             return
         pod.reason = reason
         pod.plugins = plugins
@@ -185,7 +194,7 @@ class SchedulingQueue:
 
     def back_off(self, pod: QueuedPod, reason: str) -> None:
         """The attempt failed in a way that may pass by itself (a conflict, a server away)."""
-        if pod.key not in self._pods:
+        if not self._has(pod):
             return
         pod.reason = reason
         pause = min(FIRST_BACKOFF * 2.0 ** max(0, pod.attempts - 1), LONGEST_BACKOFF)

@@ -17,6 +17,7 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from dray.api.claims import ResourceClaim
 from dray.api.classes import DeviceClass
@@ -48,6 +49,11 @@ def claim_wake(key: ObjectKey) -> Wake:
     return Wake("claim", str(key))
 
 
+class AssumedPod(NamedTuple):
+    uid: str
+    node: str
+
+
 class SchedulerState:
     def __init__(self, clock: Clock, gates: FeatureGates, scheduler_name: str) -> None:
         self.queue = SchedulingQueue(clock)
@@ -60,8 +66,8 @@ class SchedulerState:
         self._facts: dict[ObjectKey, PodFacts] = {}
         self._users: dict[ObjectKey, dict[ObjectKey, None]] = {}
         """Pending pods by the claims that they name, in the order in which they came."""
-        self._assumed_pods: dict[ObjectKey, str] = {}
-        """Pods that we decided on, with their nodes, until the cluster shows it."""
+        self._assumed_pods: dict[ObjectKey, AssumedPod] = {}
+        """Pods that we decided on, until the cluster shows it."""
         self.confirmations = Confirmations()
 
     def pending(self, key: ObjectKey) -> tuple[Pod, PodFacts] | None:
@@ -103,7 +109,8 @@ class SchedulerState:
     def _pod_is_bound(self, pod: Pod) -> None:
         key = pod.metadata.key
         self._stop_pending(key)
-        if self._assumed_pods.pop(key, None) != pod.spec.node_name:  # else it is as we decided: the picture has it
+        decided = AssumedPod(pod.metadata.uid, pod.spec.node_name)
+        if self._assumed_pods.pop(key, None) != decided:  # else the picture has it
             self.picture.apply_pod(read_pod(pod))
 
     def _pod_is_pending(self, old: Pod | None, new: Pod) -> None:
@@ -155,7 +162,7 @@ class SchedulerState:
     # Decisions
 
     def assume(self, facts: PodFacts, decision: Decision) -> None:
-        self._assumed_pods[facts.key] = decision.node
+        self._assumed_pods[facts.key] = AssumedPod(facts.uid, decision.node)
         self.picture.apply_pod(facts._replace(node_name=decision.node))
         for before, after in decision.changes:
             self.confirmations.expect(
@@ -169,9 +176,10 @@ class SchedulerState:
 
         What was written is in the cluster, and stays until the cluster says otherwise.
         """
-        pod = decision.pod.metadata.key
-        if self._assumed_pods.pop(pod, None) is not None:
-            self.picture.remove_pod(pod)
+        pod = decision.pod.metadata
+        if self._assumed_pods.get(pod.key) == AssumedPod(pod.uid, decision.node):
+            del self._assumed_pods[pod.key]
+            self.picture.remove_pod(pod.key)
         for _, claim in decision.changes:
             key = claim.metadata.key
             if self.claims.is_in_flight(key):

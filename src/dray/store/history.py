@@ -99,6 +99,10 @@ class History:
             entries = [live[key] for key in keys]
         return RangeResult(entries=entries, revision=revision, remaining=remaining)
 
+    def has(self, prefix: str) -> bool:
+        position = bisect_left(self._keys, prefix)
+        return position < len(self._keys) and self._keys[position].startswith(prefix)
+
     def changes_after(self, prefix: str, revision: int) -> list[Change]:
         first = bisect_right(self._log, revision, key=_by_revision)
         return [change for change in self._log[first:] if change.key.startswith(prefix)]

@@ -129,6 +129,10 @@ class Store(Protocol):
 
     async def get(self, key: str) -> Entry | None: ...
 
+    async def has(self, prefix: str) -> bool:
+        """Whether any key begins so."""
+        ...
+
     async def range(self, prefix: str, *, revision: int = 0, limit: int = 0, start_after: str = "") -> RangeResult:
         """Entries whose key starts with `prefix` and comes after `start_after`, all as of one revision.
 

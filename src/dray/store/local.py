@@ -53,6 +53,9 @@ class LocalStore(ABC):
     async def get(self, key: str) -> Entry | None:
         return self._history.get(key)
 
+    async def has(self, prefix: str) -> bool:
+        return self._history.has(prefix)
+
     async def range(self, prefix: str, *, revision: int = 0, limit: int = 0, start_after: str = "") -> RangeResult:
         return self._history.range(prefix, revision, limit, start_after)
 
@@ -92,12 +95,13 @@ class LocalStore(ABC):
             raise StoreClosed
 
     def _show(self, commits: Sequence[Committed]) -> None:
-        """Makes durable commits visible to readers and watchers, then forgets what has become too old."""
-        changes: list[Change] = []
+        """Makes durable commits visible to readers."""
         for committed in commits:
             self._history.apply(committed.revision, committed.changes)
-            changes.extend(committed.changes)
-        self._watchers.publish(changes)
+
+    def _publish(self, commits: Sequence[Committed]) -> None:
+        """Tells watchers, then forgets what has become too old."""
+        self._watchers.publish([change for committed in commits for change in committed.changes])
         self._compact_if_due()
 
     def _compact_if_due(self) -> None:

@@ -20,6 +20,7 @@ class MemoryStore(LocalStore):
             return Committed(self._history.revision, ())
         committed = Committed(revision, changes)
         self._show((committed,))
+        self._publish((committed,))
         return committed
 
     async def close(self) -> None:

@@ -179,9 +179,11 @@ class SqliteStore(LocalStore):
             # Time goes on while the disk is full, so old history may go and make room.
             self._compact_if_due()
         else:
-            if batch.commits:
-                self._show(batch.commits)
+            self._show(batch.commits)
             batch.succeed()
+            # Writers go first: what they keep of their objects saves watchers the decoding.
+            if batch.commits:
+                self._publish(batch.commits)
         finally:
             batch.fail(StoreClosed())
 

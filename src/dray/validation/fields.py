@@ -1,6 +1,7 @@
 """Where something is wrong and what: field paths, and errors worded as Kubernetes words them.
 
-Paths are cheap to carry and only turned into text when an error is made, since most objects have none.
+Paths are cheap to carry and only turned into text when an error is made, since most objects have none. They are the
+same for every object, so each is made once.
 """
 
 from __future__ import annotations
@@ -8,28 +9,36 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
+from typing import Final
 
 from dray.api.meta import Json
 from dray.validation.rendering import JsonText, quote, render_value
+
+_REMEMBERED_ITEMS: Final = 128
 
 
 class Path:
     """A place in an object, such as `spec.devices.requests[0].name`."""
 
-    __slots__ = ("_parent", "_step")
+    __slots__ = ("_known", "_parent", "_step")
 
     def __init__(self, step: str, parent: Path | None = None) -> None:
         self._step = step
         self._parent = parent
+        self._known: dict[str | int, Path] = {}
+        """Places below this one that were asked for before: fields, and the first items of lists."""
 
     def child(self, *names: str) -> Path:
         path = self
         for name in names:
-            path = Path("." + name, path)
+            known = path._known
+            path = known.get(name) or known.setdefault(name, Path("." + name, path))
         return path
 
     def index(self, position: int) -> Path:
-        return Path(f"[{position}]", self)
+        if position >= _REMEMBERED_ITEMS:
+            return Path(f"[{position}]", self)
+        return self._known.get(position) or self._known.setdefault(position, Path(f"[{position}]", self))
 
     def key(self, name: str) -> Path:
         return Path(f"[{name}]", self)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Generic, TypeAlias, TypeVar
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 from dray.api.claims import ResourceClaim, ResourceClaimTemplate
 from dray.api.classes import DeviceClass
@@ -21,8 +22,7 @@ ResourceObject: TypeAlias = ResourceClaim | ResourceClaimTemplate | ResourceSlic
 ObjectT = TypeVar("ObjectT", ResourceClaim, ResourceClaimTemplate, ResourceSlice, DeviceClass, DeviceTaintRule)
 
 
-@dataclass(frozen=True, slots=True)
-class RequestContext:
+class RequestContext(NamedTuple):
     """All that a decision depends on besides the objects."""
 
     now: Time
@@ -32,18 +32,18 @@ class RequestContext:
     """The API version of the request; errors show the fields of that version."""
     namespace: str = ""
     """That of the request's path; empty for cluster-scoped kinds."""
-    namespace_labels: Mapping[str, str] = field(default_factory=dict)
+    namespace_labels: Mapping[str, str] = MappingProxyType({})
     requester: Requester | None = None
     """Asked about the parts of a claim's status. None stands for the server itself, which may write all of them."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Outcome(Generic[ObjectT]):
     """The object to be stored if there are no errors."""
 
     object: ObjectT
-    errors: list[FieldError] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
+    errors: Sequence[FieldError] = ()
+    warnings: Sequence[str] = ()
     kind: str = ""
     """What the message of a refusal calls the object, if not by its kind."""
 

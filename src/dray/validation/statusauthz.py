@@ -9,7 +9,7 @@ the verb on the synthetic subresource `resourceclaims/binding`. Device status be
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from dray.api.claims import AllocatedDeviceStatus, AllocationResult, ResourceClaimStatus
@@ -37,13 +37,12 @@ class Decision(NamedTuple):
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Requester:
+class Requester(NamedTuple):
     """Who asks, with which verb, and who decides."""
 
     authorize: Callable[[Access], Decision]
     user: str
-    extra: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    extra: Mapping[str, tuple[str, ...]] = MappingProxyType({})
     verb: str = "update"
 
 

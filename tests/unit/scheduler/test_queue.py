@@ -85,6 +85,22 @@ def test_a_removed_pod_is_never_handed_out() -> None:
     assert len(queue) == 0
 
 
+async def test_what_became_of_a_pod_is_no_news_of_another_of_its_name() -> None:
+    clock = FakeClock()
+    queue = SchedulingQueue(clock)
+    queue.add(make_queued("p"))
+    old = popped(queue)
+    queue.remove(old.key)
+    new = make_queued("p")
+    queue.gate(new, "DynamicResources", "its claim doesn't exist yet")
+    queue.back_off(old, "the pod is gone")
+    queue.park(old, "the pod is gone", [DEVICES])
+    queue.finish(old)
+    assert queue.is_gated(new.key)
+    queue.add(new)
+    assert popped(queue) is new
+
+
 def test_gated_pods_are_not_woken_by_events() -> None:
     queue = SchedulingQueue(FakeClock())
     queue.gate(make_queued("p"), "SchedulingGates", "gates")
