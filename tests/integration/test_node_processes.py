@@ -14,8 +14,10 @@ from dray.api.meta import Json
 from dray.api.resources import PODS
 from dray.cluster.memory import add_allocated_claim
 from dray.driver import ContainerEdits, DriverBuilder, Hook, Mount, make_device
-from dray.node import containers, plugins, podworker
+from dray.node import containers, plugins, podworker, shims
+from dray.node.leftovers import end_containers
 from dray.node.logs import LogMissing, LogQuery, read_log
+from dray.node.shims import has_ended, launch, recover_last
 from dray.testing.waiting import eventually
 from tests.integration.nodes import DRIVER, NODE, NodeUnderTest, running_node
 from tests.integration.sample_drivers import Gpus
@@ -212,6 +214,39 @@ async def test_a_container_that_ignores_the_request_to_end_is_killed(tmp_path: P
         await node.delete_pod()
         await node.wait_gone()
         assert not is_alive(pid)
+
+
+async def test_a_container_whose_start_was_given_up_is_on_record_by_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spawn, spawning = shims._spawn, asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def tell_and_spawn(*arguments: Any) -> None:
+        loop.call_soon_threadsafe(spawning.set)
+        spawn(*arguments)
+
+    monkeypatch.setattr(shims, "_spawn", tell_and_spawn)
+    start = asyncio.create_task(
+        launch(
+            tmp_path,
+            container_id="id",
+            attempt=0,
+            command=("sleep", "1000"),
+            env=dict(os.environ),
+            log=tmp_path / "0.log",
+            working_directory=str(tmp_path),
+        )
+    )
+    await spawning.wait()
+    start.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await start
+    launched = recover_last(tmp_path)
+    assert launched is not None
+    assert launched.exit_code is None
+    await end_containers(tmp_path.parent)
+    assert has_ended(tmp_path, 0)
 
 
 async def test_nothing_of_a_pod_is_left_when_it_is_gone() -> None:

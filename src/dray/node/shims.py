@@ -107,20 +107,28 @@ async def launch(
     }
     reader, writer = os.pipe()
     keeper = await Keeper.open(reader)
+    starting = asyncio.ensure_future(_start(directory, json.dumps(request).encode(), writer, keeper))
     try:
-        try:
-            await asyncio.to_thread(_spawn, directory, json.dumps(request).encode(), writer)
-        finally:
-            os.close(writer)
-        answer = await keeper.answer()
+        answer = await asyncio.shield(starting)
         if answer.get("busy"):
             raise AlreadyLaunched
         if "pid" not in answer:
             raise LaunchFailed(answer.get("error", "the keeper of the process ended at once"))
         return msgspec.convert(answer, Launched), keeper
     except BaseException:
+        # What is under way can't be called back, and whoever ends all containers must find what comes of it.
+        await asyncio.wait((starting,))
         keeper.close()
         raise
+
+
+async def _start(directory: Path, request: bytes, answers: int, keeper: Keeper) -> dict[str, Any]:
+    """What the keeper answers; by then the process is on record."""
+    try:
+        await asyncio.to_thread(_spawn, directory, request, answers)
+    finally:
+        os.close(answers)
+    return await keeper.answer()
 
 
 def _spawn(directory: Path, request: bytes, answers: int) -> None:
