@@ -11,11 +11,10 @@ from dray.api.devices import (
     DeviceCapacity,
     DeviceCounterConsumption,
 )
-from dray.api.nodeselectors import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from dray.api.quantities import Quantity
 from dray.cluster.gpus import NUMA, PCI_BUS, PCIE_ROOT
 from dray.cluster.models import ClusterPools, DriverModel, Model, NodeModel, alike, make_class
-from dray.driver.base import make_device
+from dray.driver.base import make_device, select_nodes
 from dray.driver.pools import Pool
 
 MLA, TPU, SRIOV, CPU, FPGA = "mla.example.com", "tpu.google.com", "sriov.example.com", "dra.cpu", "fpga.example.com"
@@ -33,13 +32,6 @@ def _grid() -> Model:
     devices = tuple(make_device(f"mla-{i}", attributes={"row": i // 4, "col": i % 4}) for i in range(16))
     node = alike(DriverModel(MLA, devices))
     return Model("grid", "16 accelerators in a grid of 4 rows and 4 columns", node, (make_class(MLA),))
-
-
-def select_nodes(labels: dict[str, tuple[str, ...]]) -> NodeSelector:
-    requirements = tuple(
-        NodeSelectorRequirement(key=key, operator="In", values=values) for key, values in labels.items()
-    )
-    return NodeSelector(node_selector_terms=(NodeSelectorTerm(match_expressions=requirements),))
 
 
 def _tpu() -> Model:

@@ -102,7 +102,7 @@ class Checks:
 
     async def run(self) -> AsyncIterator[Result]:
         """The results as they come. Raises StatusError, OSError if the cluster doesn't play along."""
-        for name, check in self._all():
+        for name, check in self.all_checks():
             result = await self._run_one(name, check)
             if result.outcome == "failed" and (end := await self.subject.find_end()):
                 yield result._replace(detail=f"{end} ({result.detail})")
@@ -130,7 +130,7 @@ class Checks:
             return "nobody there knows GetInfo: is it the registration socket, not the driver's own?"
         return f"{error.code().name}: {error.details()}"
 
-    def _all(self) -> Sequence[tuple[str, Callable[[], Awaitable[None]]]]:
+    def all_checks(self) -> Sequence[tuple[str, Callable[[], Awaitable[None]]]]:
         return (
             ("registration", self.check_registration),
             ("published devices", self.check_published),

@@ -19,6 +19,7 @@ from dray.driver.base import (
     make_attribute,
     make_counters,
     make_device,
+    select_nodes,
     shared_capacity,
     version,
 )
@@ -44,6 +45,7 @@ __all__ = [
     "shared_capacity",
     "version",
     "Pool",
+    "select_nodes",
     "Device",
     "DeviceCapacity",
     "DeviceTaint",

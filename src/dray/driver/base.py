@@ -37,6 +37,7 @@ from dray.api.devices import (
     DeviceTaint,
 )
 from dray.api.meta import Json
+from dray.api.nodeselectors import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from dray.api.quantities import Quantity
 from dray.driver.pools import Pool
 
@@ -209,6 +210,14 @@ def shared_capacity(total: Amount, *, default: Amount, step: Amount) -> DeviceCa
             default=_quantity(default), valid_range=CapacityRequestPolicyRange(min=least, step=least)
         ),
     )
+
+
+def select_nodes(labels: Mapping[str, Sequence[str]]) -> NodeSelector:
+    """Nodes that have, for each of these labels, one of its values: who can reach a network-attached pool."""
+    requirements = tuple(
+        NodeSelectorRequirement(key=key, operator="In", values=tuple(values)) for key, values in labels.items()
+    )
+    return NodeSelector(node_selector_terms=(NodeSelectorTerm(match_expressions=requirements),))
 
 
 def _counters(amounts: Mapping[str, Amount]) -> dict[str, Counter]:
