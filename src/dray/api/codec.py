@@ -30,8 +30,8 @@ from dray.api.quoting import quote
 from dray.api.shapes import Record, record_of
 
 __all__ = [
-    "DecodeError", "InvalidSyntax", "UnknownKind", "decode_as", "decode_object", "decode_served", "encode", "encode_as",
-    "read_object", "to_json",
+    "DecodeError", "InvalidSyntax", "UnknownKind", "convert_part", "decode_as", "decode_object", "decode_served",
+    "encode", "encode_as", "read_object", "to_json",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -97,7 +97,7 @@ def decode_served(type_: type[T], obj: Json) -> T:
         obj = {**obj, "metadata": {key: value for key, value in metadata.items() if key != "managedFields"}}
     try:
         if not _has_attributes(type_):
-            return msgspec.convert(obj, type_, dec_hook=_decode_quantity)
+            return convert_part(obj, type_)
         raw = _to_bytes(obj)
         if not any(odd in raw for odd in _ODD):
             value: T = _decoder(cast(Any, type_))(raw)
@@ -105,6 +105,14 @@ def decode_served(type_: type[T], obj: Json) -> T:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):  # also opaque parameters, which stay text
         pass
     return decode_as(type_, obj)
+
+
+def convert_part(value: Json, type_: type[T]) -> T:
+    """A part of an object in the hub version, not defaulted. Raises msgspec.ValidationError, also for what is fine.
+
+    Opaque data, which must stay as it was written, is beyond it.
+    """
+    return msgspec.convert(value, type_, dec_hook=_decode_quantity)
 
 
 def _has_attributes(type_: type) -> bool:

@@ -43,10 +43,10 @@ def apply_defaults(obj: StructT, now: Time | None) -> StructT:
     match obj:
         case ResourceClaim():
             spec = _default_claim_spec(obj.spec, _default_request)
-            return _change(obj, spec=spec, status=_default_status(obj.status))
+            return _change(obj, spec=spec, status=default_status(obj.status))
         case v1beta1.ResourceClaim():
             flat = _default_claim_spec(obj.spec, _default_flat_request)
-            return _change(obj, spec=flat, status=_default_status(obj.status))
+            return _change(obj, spec=flat, status=default_status(obj.status))
         case ResourceClaimTemplate():
             return _change(obj, spec=_change(obj.spec, spec=_default_claim_spec(obj.spec.spec, _default_request)))
         case v1beta1.ResourceClaimTemplate():
@@ -106,8 +106,9 @@ def _default_operator(toleration: DeviceToleration) -> DeviceToleration:
     return toleration if toleration.operator else replace(toleration, operator="Equal")
 
 
-def _default_status(status: ResourceClaimStatus) -> ResourceClaimStatus:
-    if status.allocation is None:
+def default_status(status: StructT) -> StructT:
+    """The status of any kind; only that of claims has defaults."""
+    if not isinstance(status, ResourceClaimStatus) or status.allocation is None:
         return status
     devices = status.allocation.devices
     results = _map(devices.results, _default_tolerations)

@@ -9,6 +9,7 @@ from dray.api.features import FeatureGates
 from dray.api.meta import Json
 from dray.apiserver import refusals
 from dray.apiserver.core_kinds import RBAC_GROUP
+from dray.apiserver.node_authorizer import node_name
 from dray.apiserver.node_restriction import NodeWrite, check_node_write
 from dray.apiserver.quotas import Quotas
 from dray.apiserver.records import decode_json
@@ -82,6 +83,8 @@ class Admission:
             raise refusals.forbidden(row, name, "this namespace may not be deleted")
         if row.group == RBAC_GROUP and new is not None and self.check_grant is not None:
             self.check_grant(user, row.plural, new, old)
+        if node_name(user) is None:
+            return
         check_node_write(
             NodeWrite(
                 user=user,

@@ -13,7 +13,8 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from dray.api.codec import DecodeError, decode_object, encode_as, to_json
+from dray.api.codec import DecodeError, convert_part, decode_object, encode_as, to_json
+from dray.api.defaults import default_status
 from dray.api.errors import BadRequest
 from dray.api.kinds import HUB_TYPES
 from dray.api.meta import RESOURCE_GROUP, Json, ObjectMeta
@@ -64,10 +65,10 @@ class DeviceStrategy:
     def _decode_changes(self, body: Json, version: str, now: str, problems: list[str] | None, live: Live) -> Any:
         """What the body shares with the live object is taken from its typed form."""
         body, old = _without_managers(body), _typed(live.record)
-        same = {name for name in ("spec", "status") if name in body and body[name] is live.obj.get(name)}
-        if problems is None and same == body.keys() - {"kind", "apiVersion", "metadata"}:
-            try:  # nothing but metadata, which has no defaults
-                return replace(old, metadata=msgspec.convert(body["metadata"], ObjectMeta))
+        same: set[str] = {name for name in ("spec", "status") if name in body and body[name] is live.obj.get(name)}
+        if problems is None and "spec" in same:
+            try:
+                return _patched(old, body, same)
             except msgspec.ValidationError:  # for the exact decoder, which says what is wrong
                 pass
         changed = {name: value for name, value in body.items() if name not in same}
@@ -140,11 +141,22 @@ def _typed(old: Old) -> Any:
     form, revision = old.form, str(old.revision)
     if form is None:
         form = decode_object(_encode(_without_managers(old.obj)))
-    elif form.metadata.resource_version != revision:
+    elif not form.metadata.uid:  # it was made by a create, which gave it an identity afterwards
         metadata = _without_managers(old.obj)["metadata"]
         form = replace(form, metadata=msgspec.convert(metadata, ObjectMeta))
+    elif form.metadata.resource_version != revision:
+        form = replace(form, metadata=replace(form.metadata, resource_version=revision))
     old.form = form
     return form
+
+
+def _patched(old: Any, body: Json, same: set[str]) -> Any:
+    """The stored object with other metadata, and another status if that isn't the same. Raises ValidationError."""
+    metadata = msgspec.convert(body["metadata"], ObjectMeta)
+    if "status" in same or "status" not in body:
+        return replace(old, metadata=metadata)
+    status = convert_part(body["status"], type(old.status))
+    return replace(old, metadata=metadata, status=default_status(status))
 
 
 def _without_managers(obj: Json) -> Json:

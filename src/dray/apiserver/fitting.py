@@ -51,6 +51,9 @@ def _fit_struct(value: Json, schema: Struct, path: str, unknown: list[str], fitt
             result[name] = member
             continue
         field = fields.get(name)
+        if type(member) is str and field is not None and type(field.type) is Scalar and field.type.name == "string":
+            result[name] = member  # by far the most members
+            continue
         place = f"{path}.{name}" if path else name
         if field is None:
             unknown.append(place)

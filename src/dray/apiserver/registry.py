@@ -9,7 +9,6 @@ from __future__ import annotations
 import random
 import uuid
 from collections.abc import Callable, Sequence
-from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 from dray.api.codec import to_json
@@ -85,14 +84,17 @@ class Registry:
         self.admission = Admission(store, gates, self.clock)
         # Names and UIDs that are generated need no secrecy, only variety.
         self._random = random.Random()
-        self._now: tuple[datetime, str] = (datetime.min, "")
+        self._now = ""
+        self._next_second = float("-inf")
 
     def now(self) -> str:
         """The time as objects state it, to the second."""
-        instant = self.clock.now().replace(microsecond=0)
-        if self._now[0] != instant:
-            self._now = (instant, format_time(instant))
-        return self._now[1]
+        elapsed = self.clock.monotonic()
+        if elapsed >= self._next_second:
+            instant = self.clock.now()
+            self._now = format_time(instant.replace(microsecond=0))
+            self._next_second = elapsed + 1 - instant.microsecond / 1e6
+        return self._now
 
     async def get(self, target: Target) -> Record:
         refusals.check_name(target.name)

@@ -36,9 +36,9 @@ class ClaimMetrics:
         )
 
     def claim_changed(self, old: ResourceClaim | None, new: ResourceClaim | None) -> None:
-        before, after = _traits(old), _traits(new)
-        if before == after:  # the most frequent case
+        if old is not None and new is not None and not _differ(old, new):
             return
+        before, after = _traits(old), _traits(new)
         for traits, step in ((before, -1), (after, 1)):
             if traits is not None:
                 labels = (str(traits.is_allocated).lower(), str(traits.is_admin).lower(), traits.source)
@@ -46,6 +46,11 @@ class ClaimMetrics:
                 self._allocated.inc(step * traits.is_allocated)
                 self._with_cel.inc(step * traits.has_cel)
                 self._with_match.inc(step * traits.has_match)
+
+
+def _differ(old: ResourceClaim, new: ResourceClaim) -> bool:
+    """Whether a change can matter here; most don't."""
+    return (old.status.allocation is None) != (new.status.allocation is None) or old.spec != new.spec
 
 
 class _Traits(NamedTuple):

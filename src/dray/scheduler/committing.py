@@ -54,13 +54,13 @@ class Committer:
     async def commit(self, queued: QueuedPod, decision: Decision) -> None:
         written: list[ResourceClaim] = []
         try:
-            with self._metrics.durations.labels("PreBind").time():
+            with self._metrics.pre_bind.time():
                 await self._binder.write_claims(decision, written)
                 await self._state.wait_confirmed(decision)
                 if needs_waiting(decision.after):
                     await self._wait_for_devices(decision.after)
             await self._reporter.finish(decision.pod.metadata.key)
-            with self._metrics.durations.labels("Bind").time():
+            with self._metrics.bind.time():
                 await self._binder.bind(decision)
         except (StatusError, OSError, DevicesNotReady, DevicesTaken) as error:
             await self._give_up(queued, decision, written, error)

@@ -23,12 +23,13 @@ class SchedulerMetrics:
         self.attempts = Counter(
             "scheduler_schedule_attempts", "Attempts to schedule a pod", ["result"], registry=registry
         )
-        self.durations = Histogram(
+        durations = Histogram(
             "scheduler_framework_extension_point_duration_seconds",
             "Time spent per step of an attempt",
             ["extension_point"],
             registry=registry,
         )
+        self.filter, self.pre_bind, self.bind = map(durations.labels, ("Filter", "PreBind", "Bind"))
         self._claims = Counter(
             "scheduler_claims_allocated", "Claims allocated, by their constraints", ["constraints"], registry=registry
         )

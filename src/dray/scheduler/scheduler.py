@@ -188,7 +188,7 @@ class Scheduler:
 
     async def _plan(self, facts: PodFacts, claims: Sequence[ResourceClaim]) -> Placement | Rejection | None:
         """None: the cluster changed while a thread searched; look again."""
-        with self.metrics.durations.labels("Filter").time():
+        with self.metrics.filter.time():
             try:
                 return self._plan_on(self.state.picture, facts, claims, _limit_all(QUICK))
             except DeadlineExceeded:

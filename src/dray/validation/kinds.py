@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Final, Generic, NamedTuple
 
 from msgspec.structs import replace
@@ -67,29 +68,31 @@ class Findings(NamedTuple):
     declarative: Errors
 
 
-class Strategy(Generic[ObjectT]):
+class Strategy(ABC, Generic[ObjectT]):
     """The part of writing an object that differs between kinds."""
 
     namespaced: ClassVar[bool] = False
     resource: ClassVar[str]
+    judges_meta_again: ClassVar[bool] = False
+    """Whether an update judges all metadata, not only what changed."""
 
-    def prepare_create(self, obj: ObjectT, context: RequestContext) -> ObjectT:
-        raise NotImplementedError
+    @abstractmethod
+    def prepare_create(self, obj: ObjectT, context: RequestContext) -> ObjectT: ...
 
-    def check_create(self, obj: ObjectT, context: RequestContext) -> Findings:
-        raise NotImplementedError
+    @abstractmethod
+    def check_create(self, obj: ObjectT, context: RequestContext) -> Findings: ...
 
-    def prepare_update(self, obj: ObjectT, old: ObjectT, context: RequestContext) -> ObjectT:
-        raise NotImplementedError
+    @abstractmethod
+    def prepare_update(self, obj: ObjectT, old: ObjectT, context: RequestContext) -> ObjectT: ...
 
-    def check_update(self, obj: ObjectT, old: ObjectT, context: RequestContext) -> Findings:
-        raise NotImplementedError
+    @abstractmethod
+    def check_update(self, obj: ObjectT, old: ObjectT, context: RequestContext) -> Findings: ...
 
     def prepare_status(self, obj: ObjectT, old: ObjectT, context: RequestContext) -> ObjectT:
-        raise NotImplementedError(f"{self.resource} have no status")
+        raise AssertionError(f"{self.resource} have no status")
 
     def check_status(self, obj: ObjectT, old: ObjectT, context: RequestContext) -> Findings:
-        raise NotImplementedError(f"{self.resource} have no status")
+        raise AssertionError(f"{self.resource} have no status")
 
     def allows_unconditional_update(self, version: str) -> bool:
         """Whether an update without resourceVersion overwrites whatever is stored."""
@@ -110,6 +113,7 @@ class Strategy(Generic[ObjectT]):
 class ClaimStrategy(Strategy[ResourceClaim]):
     namespaced = True
     resource = "resourceclaims"
+    judges_meta_again = True
 
     def prepare_create(self, obj: ResourceClaim, context: RequestContext) -> ResourceClaim:
         return replace(obj, spec=drop_claim_spec(obj.spec, None, context.gates), status=ResourceClaimStatus())
@@ -161,6 +165,7 @@ class ClaimStrategy(Strategy[ResourceClaim]):
 class TemplateStrategy(Strategy[ResourceClaimTemplate]):
     namespaced = True
     resource = "resourceclaimtemplates"
+    judges_meta_again = True
 
     def prepare_create(self, obj: ResourceClaimTemplate, context: RequestContext) -> ResourceClaimTemplate:
         return replace(obj, spec=replace(obj.spec, spec=drop_claim_spec(obj.spec.spec, None, context.gates)))
@@ -235,6 +240,7 @@ class SliceStrategy(Strategy[ResourceSlice]):
 
 class ClassStrategy(Strategy[DeviceClass]):
     resource = "deviceclasses"
+    judges_meta_again = True
 
     def prepare_create(self, obj: DeviceClass, context: RequestContext) -> DeviceClass:
         meta = replace(obj.metadata, generation=1)

@@ -39,7 +39,8 @@ def update(obj: ObjectT, old: ObjectT, context: RequestContext) -> Outcome[Objec
         return refused
     prepared = strategy.prepare_update(_adopt(strategy, obj, old, context), old, context)
     prepared = replace(prepared, metadata=keep_system_fields(prepared.metadata, old.metadata))
-    return _updated(strategy, prepared, old, strategy.check_update(prepared, old, context), context)
+    found = strategy.check_update(prepared, old, context)
+    return _updated(strategy, prepared, old, found, context, meta_is_judged=strategy.judges_meta_again)
 
 
 def update_status(obj: ObjectT, old: ObjectT, context: RequestContext) -> Outcome[ObjectT]:
@@ -51,7 +52,8 @@ def update_status(obj: ObjectT, old: ObjectT, context: RequestContext) -> Outcom
     adopted = replace(adopted, metadata=reset_for_status(adopted.metadata, old.metadata), spec=old.spec)
     prepared = strategy.prepare_status(adopted, old, context)
     prepared = replace(prepared, metadata=keep_system_fields(prepared.metadata, old.metadata))
-    return _updated(strategy, prepared, old, strategy.check_status(prepared, old, context), context)
+    found = strategy.check_status(prepared, old, context)
+    return _updated(strategy, prepared, old, found, context, meta_is_judged=False)
 
 
 def _refuse_unconditional(
@@ -72,12 +74,21 @@ def _adopt(strategy: Strategy[ObjectT], obj: ObjectT, old: ObjectT, context: Req
 
 
 def _updated(
-    strategy: Strategy[ObjectT], prepared: ObjectT, old: ObjectT, found: Findings, context: RequestContext
+    strategy: Strategy[ObjectT],
+    prepared: ObjectT,
+    old: ObjectT,
+    found: Findings,
+    context: RequestContext,
+    *,
+    meta_is_judged: bool,
 ) -> Outcome[ObjectT]:
+    """The general rules for metadata are a part of the kind's own: where those are content, so are these."""
     common: Errors = []
-    namespaced = strategy.namespaced
-    check_object_meta(prepared.metadata, METADATA, common, namespaced=namespaced, name_rule=path_segment_name)
-    check_object_meta_update(prepared.metadata, old.metadata, METADATA, common)
+    if found.handwritten or not meta_is_judged:
+        namespaced = strategy.namespaced
+        check_object_meta(prepared.metadata, METADATA, common, namespaced=namespaced, name_rule=path_segment_name)
+    if found.handwritten:
+        check_object_meta_update(prepared.metadata, old.metadata, METADATA, common)
     errors = merge(common + found.handwritten, found.declarative, context.version)
     return _outcome(strategy, prepared, errors)
 
