@@ -7,15 +7,24 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
+import time
 import venv
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.e2e.plain_driver import NAME
+from tests.e2e.servers import serving
 
 ROOT = Path(__file__).parents[2]
+PLACES = {
+    "Namespace": "/api/v1/namespaces",
+    "ServiceAccount": "/api/v1/namespaces/demo-gpu/serviceaccounts",
+    "ClusterRole": "/apis/rbac.authorization.k8s.io/v1/clusterroles",
+    "ClusterRoleBinding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+}
 
 
 def run(*arguments: str, cwd: Path = ROOT, **env: str) -> subprocess.CompletedProcess[str]:
@@ -25,6 +34,13 @@ def run(*arguments: str, cwd: Path = ROOT, **env: str) -> subprocess.CompletedPr
     return subprocess.run(
         arguments, cwd=cwd, env={**plain, "PATH": path, **env}, capture_output=True, text=True, timeout=120
     )
+
+
+def wait_for(socket: Path, seconds: float = 30) -> None:
+    end = time.monotonic() + seconds
+    while not socket.exists():
+        assert time.monotonic() < end, f"no socket {socket}"
+        time.sleep(0.05)
 
 
 @pytest.fixture
@@ -69,6 +85,40 @@ def test_a_new_project_works_with_an_installed_wheel(folder: Path) -> None:
     assert run("dray", "driver", "new", "demo-gpu", cwd=folder, PATH=path).returncode == 0
     tested = run("make", "test", cwd=folder / "demo-gpu", PATH=path)
     assert tested.returncode == 0, tested.stdout + tested.stderr
+
+
+@pytest.mark.slow
+def test_the_permissions_of_a_new_project_are_enough(folder: Path) -> None:
+    """The driver as the service account of its DaemonSet, on an API server that asks for permissions."""
+    run("dray", "driver", "new", "demo-gpu", cwd=folder)
+    manifests = list(yaml.safe_load_all((folder / "demo-gpu" / "deploy" / "daemonset.yaml").read_text()))
+    with serving(folder / "api") as server:
+        admin = server.admin
+        admin.expect(201, "POST", "/api/v1/nodes", {"metadata": {"name": "node-1"}})
+        for manifest in manifests:
+            if manifest["kind"] in PLACES:
+                admin.expect(201, "POST", PLACES[manifest["kind"]], manifest)
+        token = admin.expect(201, "POST", f"{PLACES['ServiceAccount']}/demo-gpu/token", {}).json["status"]["token"]
+        admin.close()
+        config = yaml.safe_load((server.data_dir / "admin.kubeconfig").read_text())
+        config["users"][0]["user"] = {"token": token}
+        (folder / "driver.kubeconfig").write_text(yaml.safe_dump(config))
+        driver = subprocess.Popen(
+            (sys.executable, "-m", "demo_gpu", "--node-name", "node-1", "--root", folder / "node"),
+            env={**os.environ, "PYTHONPATH": "src", "KUBECONFIG": str(folder / "driver.kubeconfig")},
+            cwd=folder / "demo-gpu",
+        )
+        try:
+            socket = folder / "node" / "plugins_registry" / "demo-gpu.example.com-reg.sock"
+            wait_for(socket)
+            checked = run(
+                "dray", "driver", "check", str(socket), "--kubeconfig", str(server.data_dir / "admin.kubeconfig")
+            )
+        finally:
+            driver.terminate()
+            driver.wait()
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    assert "11 checks: 9 passed, 2 skipped" in checked.stdout
 
 
 # Checks
