@@ -86,21 +86,24 @@ class ClaimController:
         if new is None or is_terminal(new) or _will_never_run(new):
             for name in _claim_names(pod):
                 self._queue.add(ClaimKey("claim", ObjectKey(pod.metadata.namespace, name)))
-        if new is not None and _may_need_claims(old, new):
+        if new is not None and _may_need_claims(old, new) and not self._is_served(new):
             self._queue.add(ClaimKey("pod", new.metadata.key))
 
     def _claim_changed(self, old: ResourceClaim | None, new: ResourceClaim | None) -> None:
         self._metrics.claim_changed(old, new)
         claim = new or old
         assert claim is not None
-        if new is not None and _may_be_released(old, new):
+        if new is not None and _may_be_released(old, new) and not self._is_in_order(new):
             self._queue.add(ClaimKey("claim", claim.metadata.key))
         if old is not None and new is not None:
             return
         for reference in claim.metadata.owner_references:
             if reference.kind == "Pod" and reference.controller:
-                self._made.pop((reference.uid, claim.metadata.annotations.get(POD_CLAIM_NAME_ANNOTATION, "")), None)
-                self._queue.add(ClaimKey("pod", ObjectKey(claim.metadata.namespace, reference.name)))
+                entry = claim.metadata.annotations.get(POD_CLAIM_NAME_ANNOTATION, "")
+                made = self._made.pop((reference.uid, entry), None)
+                # The claim that we just made goes on in the same work; one of a pod that is gone concerns nobody.
+                if reference.uid not in self._gone and (new is None or made != claim.metadata.name):
+                    self._queue.add(ClaimKey("pod", ObjectKey(claim.metadata.namespace, reference.name)))
 
     def _template_changed(self, old: ResourceClaimTemplate | None, new: ResourceClaimTemplate | None) -> None:
         if old is None and new is not None:
@@ -114,6 +117,28 @@ class ClaimController:
             case "claim":
                 await self._sync_claim(item.key)
         return None
+
+    def _is_served(self, pod: Pod) -> bool:
+        """Whether, by our copy of the cluster, the pod has a node and all its claims, reserved for it."""
+        names = _claim_names(pod)
+        if not pod.spec.node_name or len(names) < len(pod.spec.resource_claims):
+            return False
+        claims = (self._claims.get(ObjectKey(pod.metadata.namespace, name)) for name in names)
+        return all(
+            claim is not None and any(user.uid == pod.metadata.uid for user in claim.status.reserved_for)
+            for claim in claims
+        )
+
+    def _is_in_order(self, claim: ResourceClaim) -> bool:
+        """Whether, by our copy of the cluster, there is nothing to release or to delete."""
+        if claim.metadata.deletion_timestamp is not None:
+            return False
+        for user in claim.status.reserved_for:
+            if not user.api_group and user.resource == "pods":
+                pod = self._pods.get(ObjectKey(claim.metadata.namespace, user.name))
+                if pod is None or not _is_user(pod, user):
+                    return False
+        return bool(claim.status.reserved_for) or not (self._owner_is_done(claim) or self._is_surplus(claim))
 
     # Claims for pods
 
@@ -253,7 +278,7 @@ class ClaimController:
                 pod = view_pod(await self._client.get(PODS, key.name, key.namespace))
             except NotFound:
                 return False
-        return pod.metadata.uid == user.uid and not is_terminal(pod) and not _will_never_run(pod)
+        return _is_user(pod, user)
 
     async def _write(self, claim: ResourceClaim, steps: list[PatchStep]) -> None:
         """On condition that the claim is as we know it."""
@@ -314,6 +339,10 @@ def _status_step(users: list[ResourceClaimConsumerReference], *, deallocate: boo
     if deallocate:
         status |= {"allocation": None, "devices": None}
     return PatchStep({"status": status}, "status")
+
+
+def _is_user(pod: Pod, user: ResourceClaimConsumerReference) -> bool:
+    return pod.metadata.uid == user.uid and not is_terminal(pod) and not _will_never_run(pod)
 
 
 def _will_never_run(pod: Pod) -> bool:

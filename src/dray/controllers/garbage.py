@@ -91,10 +91,14 @@ class GarbageCollector:
         self._nodes[node.uid] = node
         for owner in node.owners:
             self._dependents.setdefault(owner["uid"], set()).add(node.uid)
-        if node.owners or node.is_waiting_for(FOREGROUND) or node.is_waiting_for(ORPHAN):
+        if "deletionTimestamp" in node.metadata or not all(map(self._is_alive, node.owners)):
             self._queue.add(node.uid)
         if "deletionTimestamp" in node.metadata:
             self._look_at_neighbours(node)
+
+    def _is_alive(self, reference: Json) -> bool:
+        owner = self._nodes.get(reference["uid"])
+        return owner is not None and not owner.is_waiting_for(FOREGROUND)
 
     def _forget(self, obj: Json) -> None:
         node = self._nodes.pop(obj["metadata"]["uid"], None)

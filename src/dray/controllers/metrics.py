@@ -2,50 +2,56 @@
 
 from __future__ import annotations
 
+import collections
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
 
 from dray.api.claims import POD_CLAIM_NAME_ANNOTATION, ResourceClaim
 from dray.runtime.queue import WorkQueue
 
 
-class ClaimMetrics:
+class ClaimMetrics(Collector):
+    """Counts claims as they change; what is counted becomes metrics when it is asked for."""
+
     def __init__(self, registry: CollectorRegistry) -> None:
         self.creates = Counter("resourceclaim_controller_create", "Claims created from templates", registry=registry)
         self.create_failures = Counter(
             "resourceclaim_controller_create_failures", "Failed attempts to create a claim", registry=registry
         )
-        self._claims = Gauge(
-            "resourceclaim_controller_resource_claims",
-            "Claims in the cluster",
-            ["allocated", "admin_access", "source"],
-            registry=registry,
-        )
-        self._allocated = Gauge(
-            "resourceclaim_controller_allocated_resource_claims", "Claims that are allocated", registry=registry
-        )
-
-        self._with_cel = Gauge(
-            "resourceclaim_controller_with_cel_constraint", "Claims with a CEL constraint", registry=registry
-        )
-        self._with_match = Gauge(
-            "resourceclaim_controller_with_match_attribute_constraint",
-            "Claims with a matchAttribute constraint",
-            registry=registry,
-        )
+        self._counts: collections.Counter[_Traits] = collections.Counter()
+        registry.register(self)
 
     def claim_changed(self, old: ResourceClaim | None, new: ResourceClaim | None) -> None:
         if old is not None and new is not None and not _differ(old, new):
             return
-        before, after = _traits(old), _traits(new)
-        for traits, step in ((before, -1), (after, 1)):
-            if traits is not None:
-                labels = (str(traits.is_allocated).lower(), str(traits.is_admin).lower(), traits.source)
-                self._claims.labels(*labels).inc(step)
-                self._allocated.inc(step * traits.is_allocated)
-                self._with_cel.inc(step * traits.has_cel)
-                self._with_match.inc(step * traits.has_match)
+        if old is not None:
+            self._counts[_traits(old)] -= 1
+        if new is not None:
+            self._counts[_traits(new)] += 1
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        claims = GaugeMetricFamily(
+            "resourceclaim_controller_resource_claims",
+            "Claims in the cluster",
+            labels=["allocated", "admin_access", "source"],
+        )
+        by_labels: collections.Counter[tuple[str, str, str]] = collections.Counter()
+        for traits, count in self._counts.items():
+            by_labels[str(traits.is_allocated).lower(), str(traits.is_admin).lower(), traits.source] += count
+        for labels, count in by_labels.items():
+            claims.add_metric(labels, count)
+        yield claims
+        for name, text, trait in (
+            ("allocated_resource_claims", "Claims that are allocated", "is_allocated"),
+            ("with_cel_constraint", "Claims with a CEL constraint", "has_cel"),
+            ("with_match_attribute_constraint", "Claims with a matchAttribute constraint", "has_match"),
+        ):
+            total = sum(count for traits, count in self._counts.items() if getattr(traits, trait))
+            yield GaugeMetricFamily(f"resourceclaim_controller_{name}", text, value=total)
 
 
 def _differ(old: ResourceClaim, new: ResourceClaim) -> bool:
@@ -63,9 +69,7 @@ class _Traits(NamedTuple):
     has_match: bool
 
 
-def _traits(claim: ResourceClaim | None) -> _Traits | None:
-    if claim is None:
-        return None
+def _traits(claim: ResourceClaim) -> _Traits:
     devices = claim.spec.devices
     return _Traits(
         claim.status.allocation is not None,
