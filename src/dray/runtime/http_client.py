@@ -37,6 +37,9 @@ _encode: Final = msgspec.json.Encoder().encode
 _decode: Final = msgspec.json.Decoder(Json).decode
 _decode_frame: Final = msgspec.json.Decoder(_Frame).decode
 
+_UNCHECKED: Final = "?fieldValidation=Ignore"
+"""Nobody reads warnings about fields that the server doesn't know, so it need not look for them."""
+
 
 class HttpClient:
     """Close it when done, or use it as an async context manager."""
@@ -134,13 +137,13 @@ class HttpClient:
         self, resource: Resource, obj: Json, namespace: str = "", *, subresource: str = "", name: str = ""
     ) -> Json:
         namespace = namespace or obj.get("metadata", {}).get("namespace", "")
-        path = _path(resource, namespace, name, subresource)
+        path = _path(resource, namespace, name, subresource) + _UNCHECKED
         body = obj if subresource else _typed(resource, obj)
         return await self._write("POST", path, body)
 
     async def update(self, resource: Resource, obj: Json, *, subresource: str = "") -> Json:
         metadata = obj.get("metadata", {})
-        path = _path(resource, metadata.get("namespace", ""), metadata.get("name", ""), subresource)
+        path = _path(resource, metadata.get("namespace", ""), metadata.get("name", ""), subresource) + _UNCHECKED
         return await self._write("PUT", path, _typed(resource, obj))
 
     async def patch(
@@ -155,7 +158,7 @@ class HttpClient:
         field_manager: str = "",
         force: bool = False,
     ) -> Json:
-        query = {"fieldManager": field_manager, "force": "true" if force else ""}
+        query = {"fieldValidation": "Ignore", "fieldManager": field_manager, "force": "true" if force else ""}
         path = _path(resource, namespace, name, subresource) + _query(query)
         body: Any = patch if isinstance(patch, dict) else list(patch)
         return await self._write("PATCH", path, body, patch_type.value)
