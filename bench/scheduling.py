@@ -16,7 +16,7 @@ import resource
 import statistics
 import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -135,6 +135,13 @@ async def match(stack: Stack, scale: float) -> tuple[float, float, list[str]]:
     return await measure(stack, [f"pod-{number}" for number in range(int(900 * scale))], "five")
 
 
+async def spread_out(stack: Stack, nodes: int, pods: int) -> tuple[float, float, list[str]]:
+    """Pods at once on an empty cluster of any size, 8 devices on each node."""
+    await stack.create_nodes(nodes, 8)
+    await stack.client.create(RESOURCE_CLAIM_TEMPLATES, make_template("one"), NAMESPACE)
+    return await measure(stack, [f"pod-{number}" for number in range(pods)], "one")
+
+
 async def steady(stack: Stack, scale: float) -> tuple[float, float, list[str]]:
     """Ten seconds of pods that come, are bound and go."""
     await stack.create_nodes(int(500 * scale), 10)
@@ -172,22 +179,40 @@ def cpu_seconds() -> float:
 
 
 async def run_shape(shape: str, scale: float) -> None:
+    if shape == "scale":
+        small = await run(lambda stack: spread_out(stack, int(500 * scale), int(2000 * scale)), "500")
+        large = await run(lambda stack: spread_out(stack, int(5000 * scale), int(10_000 * scale)), "5,000", small)
+        print(f"scale   ten times the nodes: {large / small - 1:+.0%} throughput")
+        return
+    play = {"fill": fill, "match": match, "steady": steady}[shape]
+    await run(lambda stack: play(stack, scale), shape, KUBERNETES[shape], "Kubernetes")
+
+
+async def run(
+    play: Callable[[Stack], Awaitable[tuple[float, float, list[str]]]],
+    title: str,
+    baseline: float | None = None,
+    of: str = "500 nodes",
+) -> float:
+    """Plays on a stack of its own and prints what came of it. Returns pods per second."""
     with tempfile.TemporaryDirectory(prefix="dray-bench-") as directory:
         stack = Stack()
         await stack.start(Path(directory))
         try:
-            seconds, cpu, names = await {"fill": fill, "match": match, "steady": steady}[shape](stack, scale)
-            report(shape, seconds, cpu, [stack.bound[name] - stack.created[name] for name in names], stack)
+            seconds, cpu, names = await play(stack)
+            rate = len(names) / seconds
+            compared = f"{rate / baseline:5.1f}x {of}" if baseline else " " * 16
+            report(title, rate, compared, cpu, [stack.bound[name] - stack.created[name] for name in names], stack)
         finally:
             await stack.stop()
+    return rate
 
 
-def report(shape: str, seconds: float, cpu: float, latencies: list[float], stack: Stack) -> None:
-    rate = len(latencies) / seconds
+def report(title: str, rate: float, compared: str, cpu: float, latencies: list[float], stack: Stack) -> None:
     quantiles = statistics.quantiles(latencies, n=100)
     allocator: Any = stack.scheduler.state.picture.index.statistics
     print(
-        f"{shape:7} {len(latencies):6} pods {rate:8.1f}/s  {rate / KUBERNETES[shape]:5.1f}x Kubernetes   "
+        f"{title:7} {len(latencies):6} pods {rate:8.1f}/s  {compared}   "
         f"create→bind p50 {quantiles[49] * 1e3:7.1f} ms p99 {quantiles[98] * 1e3:7.1f} ms   "
         f"{cpu / len(latencies) * 1e3:5.2f} CPU ms/pod   "
         f"searches {allocator.searches}, answers from memory {allocator.cache_hits}"
@@ -196,12 +221,12 @@ def report(shape: str, seconds: float, cpu: float, latencies: list[float], stack
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--shape", choices=list(KUBERNETES), action="append")
+    parser.add_argument("--shape", choices=[*KUBERNETES, "scale"], action="append")
     parser.add_argument("--scale", type=float, default=1.0, help="fraction of the nodes and pods")
     parser.add_argument("--profile", action="store_true", help="show where the time goes")
     arguments = parser.parse_args()
     calm_garbage_collector()
-    for shape in arguments.shape or list(KUBERNETES):
+    for shape in arguments.shape or [*KUBERNETES, "scale"]:
         profile = cProfile.Profile()
         if arguments.profile:
             profile.enable()

@@ -7,6 +7,7 @@ and when that grows to a good part of all nodes, the groups are frozen anew.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
+from itertools import islice
 from typing import Final, NamedTuple
 
 from dray.allocator.inventory import Touched
@@ -23,16 +24,18 @@ MOVED_PART: Final = 8
 class NodeGroup:
     """Some nodes that look the same: those of a list, but for a few. Valid until the next change."""
 
-    __slots__ = ("_listed", "_without")
+    __slots__ = ("_listed", "_start", "_without")
 
-    def __init__(self, listed: Collection[str], without: Collection[str] = ()) -> None:
+    def __init__(self, listed: Collection[str], without: Collection[str] = (), start: int = 0) -> None:
+        """`start`: so many at the beginning of the list are among those that don't count."""
         self._listed = listed
         self._without = without
+        self._start = start
 
     def __iter__(self) -> Iterator[str]:
         if not self._without:
             return iter(self._listed)
-        return (name for name in self._listed if name not in self._without)
+        return (name for name in islice(self._listed, self._start, None) if name not in self._without)
 
     def __len__(self) -> int:
         return len(self._listed) - len(self._without)
@@ -53,6 +56,7 @@ class Grouping:
         self._moved: dict[str, GroupKey | None] = {}
         self._left: dict[GroupKey, set[str]] = {}
         self._joined: dict[GroupKey, dict[str, None]] = {}
+        self._starts: dict[GroupKey, int] = {}
         self._is_shared = False
         """Whether a fork uses the same dicts of moves; then they are copied before they are changed."""
         self._stale: set[str] = set()
@@ -62,6 +66,7 @@ class Grouping:
         other = Grouping()
         other._frozen = self._frozen
         other._moved, other._left, other._joined = self._moved, self._left, self._joined
+        other._starts = dict(self._starts)
         other._stale = set(self._stale)
         other._all_stale = self._all_stale
         self._is_shared = other._is_shared = True
@@ -93,10 +98,18 @@ class Grouping:
             if not left:
                 yield key, NodeGroup(nodes)
             elif len(left) < len(nodes):
-                yield key, NodeGroup(nodes, left)
+                yield key, NodeGroup(nodes, left, self._start(key, nodes, left))
         for key, joined in self._joined.items():
             if joined:
                 yield key, NodeGroup(joined)
+
+    def _start(self, key: GroupKey, nodes: list[str], left: set[str]) -> int:
+        """How many at the beginning of the list have left. Nodes fill up in order, so it is found step by step."""
+        start = self._starts.get(key, 0)
+        while nodes[start] in left:
+            start += 1
+        self._starts[key] = start
+        return start
 
     def _freeze(self, keys: Iterable[tuple[str, GroupKey | None]]) -> None:
         groups: dict[GroupKey, list[str]] = {}
@@ -106,7 +119,7 @@ class Grouping:
                 groups.setdefault(key, []).append(name)
                 by_name[name] = key
         self._frozen = _Frozen(groups, by_name)
-        self._moved, self._left, self._joined = {}, {}, {}
+        self._moved, self._left, self._joined, self._starts = {}, {}, {}, {}
         self._is_shared = self._all_stale = False
 
     def _own_moves(self) -> None:
@@ -131,6 +144,7 @@ class Grouping:
             self._moved.pop(name, None)
             if home is not None:
                 self._left[home].discard(name)
+                self._starts.pop(home, None)
             return
         self._moved[name] = key
         if key is not None:

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import enum
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from dray.allocator.errors import AllocationError, DeadlineExceeded
 from dray.allocator.index import Allocation
@@ -84,6 +85,13 @@ class _Survey:
     reasons: Counter[str] = field(default_factory=Counter)
     error: AllocationError | None = None
     blocked_by: dict[str, ResourceClaim] = field(default_factory=dict)
+    uncounted: list[Callable[[], Iterable[str]]] = field(default_factory=list)
+    """Where reasons of more nodes can be had. Most pods find a node, and then nobody wants to know."""
+
+    def rejection(self, nodes: int) -> Rejection:
+        for reasons in self.uncounted:
+            self.reasons.update(reasons())
+        return Rejection(nodes, self.reasons, self.error, tuple(self.blocked_by.values()))
 
 
 def plan_placement(
@@ -116,7 +124,7 @@ def plan_placement(
     except AllocationError as error:
         survey.error = error
     if best is None or survey.error is not None:
-        return Rejection(picture.node_count, survey.reasons, survey.error, tuple(survey.blocked_by.values()))
+        return survey.rejection(picture.node_count)
     score, name = best
     allocations = picture.index.allocate(name, unallocated, limits) if unallocated else ()
     assert allocations is not None  # the same question was answered for this node's group
@@ -149,7 +157,7 @@ def _candidate_groups(
 ) -> Iterator[tuple[Iterable[str], int, int]]:
     """Groups of nodes where devices can be had: names, what the devices add to the score, how many to weigh."""
     eligible = picture.eligible(pod)
-    survey.reasons.update(eligible.problems.values())
+    survey.uncounted.append(eligible.problems.values)
     allocated = [claim for claim in claims if claim.status.allocation is not None]
     allowed: Collection[str] = eligible.names
     if allocated:
@@ -163,15 +171,16 @@ def _candidate_groups(
             bonus = _device_score(picture, group.nodes.first, unallocated, preferences, limits)
             yield members, bonus, WEIGHED_PER_GROUP
             continue
-        count = sum(name in allowed for name in group.nodes)
-        if not count:
+        is_late = isinstance(group.error, DeadlineExceeded)
+        survey.uncounted.append(partial(_reasons, group.nodes, allowed, TIMED_OUT if is_late else CANNOT_ALLOCATE))
+        if group.error is None or is_late or group.error.on_node or survey.error is not None:
             continue
-        if isinstance(group.error, DeadlineExceeded):
-            survey.reasons[TIMED_OUT] += count
-            continue
-        survey.reasons[CANNOT_ALLOCATE] += count
-        if group.error is not None and not group.error.on_node:
-            survey.error = survey.error or group.error
+        if any(name in allowed for name in group.nodes):
+            survey.error = group.error
+
+
+def _reasons(nodes: Iterable[str], allowed: Collection[str], reason: str) -> Iterator[str]:
+    return (reason for name in nodes if name in allowed)
 
 
 def _with_room(picture: Picture, pod: PodFacts, names: Iterable[str], enough: int, survey: _Survey) -> list[NodeState]:
