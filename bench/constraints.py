@@ -34,6 +34,7 @@ RING = (
     "size(devices) == 4 && devices.map(d, d.attributes['mla.example.com'].deviceid).max() - "
     "devices.map(d, d.attributes['mla.example.com'].deviceid).min() == 3"
 )
+NEVER = "devices.map(d, d.attributes['mla.example.com'].deviceid).sum() == 1000"
 GRID = """size(devices) == 4 &&
     devices.all(d,
         devices.filter(other,
@@ -115,7 +116,7 @@ def main() -> None:
     measure("4 in a row of a ring of 64, only the last 4 are free", make_ring(64, range(60)), wanting(4, RING))
     measure("4 in a row of a ring of 64, all free", make_ring(64, ()), wanting(4, RING))
     measure("4 in a row of a ring of 64, every second one free", make_ring(64, range(0, 64, 2)), wanting(4, RING))
-    measure("6 of 12, an expression that is never true", make_ring(12, ()), wanting(6, "size(devices) == 7"))
+    measure("6 of 12, ids that never add up", make_ring(12, ()), wanting(6, NEVER))
     measure("3 of 12 in descending order: never true", make_ring(12, ()), wanting(3, DESCENDING))
     measure("6 of 12 in ascending order: true at once", make_ring(12, ()), wanting(6, SORTED))
     measure_grids(100)

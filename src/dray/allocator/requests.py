@@ -85,7 +85,7 @@ class Alternative:
         self.full_name: Final = f"{parent}/{name}" if parent else name
         self.device_class: Final = device_class
         self.takes_all: Final = spec.allocation_mode == ALLOCATION_MODE_ALL
-        self.count: Final = spec.count
+        self.count: Final = max(0, spec.count)  # validation refuses less than one; if it was not asked, less is none
         self.admin: Final = bool(getattr(spec, "admin_access", None))
         self.tolerations: Final[tuple[DeviceToleration, ...]] = spec.tolerations
         self.capacity: Final[Mapping[str, Quantity]] = spec.capacity.requests if spec.capacity is not None else {}

@@ -39,6 +39,12 @@ def test_the_first_devices_that_fit_are_taken() -> None:
     assert ask(index, make_claim(make_request(count=2))) == [["dev-1", "dev-3"]]
 
 
+@pytest.mark.parametrize("count", [0, -3])
+def test_fewer_than_one_device_is_none(count: int) -> None:
+    index = make_index(make_slice(make_devices(2)))
+    assert ask(index, make_claim(make_request("none", count), make_request("one"))) == [["dev-0"]]
+
+
 def test_requests_and_claims_never_share_a_whole_device() -> None:
     index = make_index(make_slice(make_devices(4)))
     claims = [make_claim(make_request("a"), make_request("b"), name=name) for name in "xy"]
