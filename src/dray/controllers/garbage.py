@@ -118,7 +118,8 @@ class GarbageCollector:
             is_held = bool(self._nodes[dependent].metadata.get("finalizers"))
             self._queue.add_after(dependent, held_pause * is_held)
         for owner in node.owners:
-            self._queue.add(owner["uid"])
+            if owner["uid"] in self._nodes:
+                self._queue.add(owner["uid"])
 
     async def reconcile(self, uid: str) -> float | None:
         node = self._nodes.get(uid)

@@ -37,7 +37,7 @@ class PodGarbageCollector:
         pods.add_index("node", lambda pod: filter(None, (pod["spec"].get("nodeName"),)))
 
         def pod_changed(old: Json | None, new: Json | None) -> None:
-            if new is not None and _may_be_garbage(old, new):
+            if new is not None and self._may_be_garbage(old, new):
                 queue.add(key_of(new))
 
         def node_changed(old: Json | None, new: Json | None) -> None:
@@ -48,6 +48,14 @@ class PodGarbageCollector:
 
         pods.add_handler(pod_changed)
         nodes.add_handler(node_changed)
+
+    def _may_be_garbage(self, old: Json | None, new: Json) -> bool:
+        """Whether a change of a pod can make it one that nobody finishes."""
+        if "deletionTimestamp" in new["metadata"]:
+            return True
+        node = new["spec"].get("nodeName", "")
+        is_new = old is None or old["spec"].get("nodeName") != node
+        return is_new and bool(node) and self._nodes.get(ObjectKey("", node)) is None
 
     async def reconcile(self, key: ObjectKey) -> float | None:
         pod = self._pods.get(key)
@@ -117,14 +125,6 @@ class PodGarbageCollector:
             )
         except NotFound:
             return
-
-
-def _may_be_garbage(old: Json | None, new: Json) -> bool:
-    """Whether a change of a pod can make it one that nobody finishes: it got a node, or is being deleted."""
-    if "deletionTimestamp" in new["metadata"]:
-        return True
-    node = new["spec"].get("nodeName")
-    return bool(node) and (old is None or old["spec"].get("nodeName") != node)
 
 
 def _is_out_of_service(node: Json) -> bool:

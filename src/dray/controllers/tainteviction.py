@@ -54,7 +54,7 @@ class DeviceTaintEviction:
         rules.add_handler(lambda old, new: self._look_at_all())
 
     def _claim_changed(self, old: ResourceClaim | None, new: ResourceClaim | None) -> None:
-        if new is not None and new.status.allocation is not None and new.status.reserved_for:
+        if new is not None and new.status.reserved_for and any(True for _ in self._eviction_times(new)):
             self._queue.add(new.metadata.key)
 
     def _slice_changed(self, old: ResourceSlice | None, new: ResourceSlice | None) -> None:
