@@ -13,7 +13,7 @@ from pathlib import Path
 from dray.apiserver.local import LocalClient
 from dray.apiserver.server import ApiServer, ServerOptions
 from dray.cluster.driverchecks import CheckSkipped, Subject
-from dray.cluster.kubelets import FakeKubelet
+from dray.cluster.kubelets import START_TIMEOUT, FakeKubelet
 from dray.cluster.memory import add_node
 from dray.runtime.access import BadAccess
 from dray.runtime.client import Client
@@ -81,7 +81,7 @@ class SpawnedDriver:
         waiting.cancel()
         ended.cancel()
         if not _is_socket(self._socket):
-            what = await self.find_end() or f"`{self._command}` runs for {self.kubelet.call_timeout:g}s"
+            what = await self.find_end() or f"`{self._command}` runs for {START_TIMEOUT:g}s"
             raise CannotCheck(f"{what} and has made no socket {self._socket}{_others(self._socket)}")
 
     async def kill(self) -> None:

@@ -14,6 +14,8 @@ from dray.node.plugins import SERVICE_VERSIONS, ServiceVersion
 from dray.proto import pluginregistration_pb2, pluginregistration_pb2_grpc
 
 CALL_TIMEOUT = 30.0
+START_TIMEOUT = 30.0
+"""A driver may take its time to start, however quickly it has to answer."""
 LOOK_INTERVAL = 0.05
 
 
@@ -51,7 +53,7 @@ class FakeKubelet:
 
     async def wait_for_socket(self) -> None:
         """Raises TimeoutError."""
-        async with asyncio.timeout(self._call_timeout):
+        async with asyncio.timeout(START_TIMEOUT):
             while not self._registry_socket.is_socket():  # noqa: ASYNC110 - another process makes it
                 await asyncio.sleep(LOOK_INTERVAL)
 
