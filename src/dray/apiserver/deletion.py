@@ -66,8 +66,7 @@ async def delete_object(registry: Registry, target: Target, options: DeleteOptio
             continue
         result = _result(old.obj, marked, gone)
         result["metadata"]["resourceVersion"] = str(revision)
-        value = encode_stored(result, row.kind, row.storage_api_version)
-        return Deleted(Record(row, value, revision, result), gone, warnings)
+        return Deleted(Record(row, None, revision, result), gone, warnings)
     raise refusals.conflict(row, target.name)
 
 

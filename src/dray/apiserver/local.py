@@ -1,6 +1,7 @@
 """The `Client` of components in the server's own process: the same registry, without HTTP in between.
 
-What `list` and `watch` return is shared by all readers of the process; nobody may change it.
+What `list`, `watch` and writes return is shared by all readers of the process; nobody may change it. What `get`
+returns is the caller's own.
 """
 
 from __future__ import annotations
@@ -125,7 +126,7 @@ class LocalClient:
             if subresource:
                 return await self._create_subresource(target, obj)
             written = await self._registry.create(target, _typed(resource, obj), self._options, self._caller)
-        return written.record.to_own_json(resource.version)
+        return written.record.to_json(resource.version)
 
     async def _create_subresource(self, target: Target, obj: Json) -> Json:
         part = target.row.subresource(target.subresource)
@@ -151,7 +152,7 @@ class LocalClient:
                 written = await finalize_namespace(self._registry, target, data, self._options, self._caller)
             else:
                 written = await self._registry.update(target, body, self._options, self._caller)
-        return written.record.to_own_json(resource.version)
+        return written.record.to_json(resource.version)
 
     async def patch(
         self,
@@ -170,7 +171,7 @@ class LocalClient:
         body: Any = patch if isinstance(patch, dict) else list(patch)
         with refusals.store_errors:
             written = await patch_object(self._registry, target, patch_type, body, options, self._caller)
-        return written.record.to_own_json(resource.version)
+        return written.record.to_json(resource.version)
 
     @property
     def joins_steps(self) -> bool:
@@ -212,7 +213,7 @@ class LocalClient:
         )
         with refusals.store_errors:
             deleted = await delete_object(self._registry, _target(resource, namespace, name), options, self._caller)
-        return deleted.record.to_own_json(resource.version)
+        return deleted.record.to_json(resource.version)
 
     async def delete_collection(
         self, resource: Resource, namespace: str = "", *, label_selector: str = "", field_selector: str = ""

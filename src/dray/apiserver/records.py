@@ -32,6 +32,9 @@ class StoredKind(Protocol):
         ...
 
     @property
+    def storage_api_version(self) -> str: ...
+
+    @property
     def head(self) -> bytes:
         """How every stored value begins."""
         ...
@@ -72,11 +75,14 @@ class Record:
     What is decoded of it is kept, and shared by all who look at it: nobody may change it.
     """
 
-    __slots__ = ("_managers", "_obj", "form", "of", "revision", "value")
+    __slots__ = ("_managers", "_obj", "_value", "form", "of", "revision")
 
-    def __init__(self, of: StoredKind, value: bytes, revision: int, obj: Json | None = None, form: Any = None) -> None:
+    def __init__(
+        self, of: StoredKind, value: bytes | None, revision: int, obj: Json | None = None, form: Any = None
+    ) -> None:
+        """Without a value, which is what an object has that isn't stored like this, there must be the object."""
         self.of = of
-        self.value = value
+        self._value = value
         self.revision = revision
         self.form = form
         """The strategy's own form of the object, for its next use."""
@@ -86,6 +92,12 @@ class Record:
     @classmethod
     def from_entry(cls, of: StoredKind, entry: Entry) -> Record:
         return cls(of, entry.value, entry.mod_revision)
+
+    @property
+    def value(self) -> bytes:
+        if self._value is None:
+            self._value = encode_stored(self.obj, self.of.kind, self.of.storage_api_version)
+        return self._value
 
     @property
     def obj(self) -> Json:

@@ -240,7 +240,7 @@ class Registry:
         self._raise_errors(target, verdict)
         obj = self._updated(target, verdict, proposal, old, options, caller)
         self.admission.check(target.row, "update", caller.user, target.subresource, obj, old.obj)
-        return Record(target.row, b"", old.revision, obj, verdict.form), verdict.warnings
+        return Record(target.row, None, old.revision, obj, verdict.form), verdict.warnings
 
     def _updated(
         self, target: Target, verdict: Verdict, proposal: Proposal, old: Record, options: WriteOptions, caller: Caller

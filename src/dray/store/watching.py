@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from bisect import bisect_left
+from collections.abc import Sequence
 from typing import Final, Self
 
 from dray.store.errors import SlowWatcher, StoreClosed, StoreError
@@ -31,11 +32,13 @@ class Broadcaster:
         self._groups.setdefault(prefix, set()).add(watch)
         return watch
 
-    def publish(self, changes: Iterable[Change]) -> None:
+    def publish(self, changes: Sequence[Change]) -> None:
         """Gives whole commits to everyone who asked for one of their keys."""
+        keys = sorted([change.key for change in changes])
         for prefix, watches in tuple(self._groups.items()):
-            matching = [change for change in changes if change.key.startswith(prefix)]
-            if matching:
+            position = bisect_left(keys, prefix)
+            if position < len(keys) and keys[position].startswith(prefix):
+                matching = [change for change in changes if change.key.startswith(prefix)]
                 for watch in tuple(watches):
                     watch.offer(matching)
 
