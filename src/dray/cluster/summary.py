@@ -104,7 +104,7 @@ def summarize(objects: ClusterObjects) -> Summary:
     pods = [pod for pod in objects.pods if _phase(pod) not in ("Succeeded", "Failed")]
     pods_per_node = Counter(pod["spec"].get("nodeName", "") for pod in pods)
     warnings = _last_warnings(objects.events)
-    waiting = [pod for pod in pods if _phase(pod) == "Pending" or "deletionTimestamp" in pod["metadata"]]
+    waiting = [pod for pod in pods if _is_waiting(pod)]
     return Summary(
         nodes=tuple(
             NodeView(node["metadata"]["name"], _is_ready(node), pods_per_node[node["metadata"]["name"]])
@@ -233,11 +233,28 @@ def _last_warnings(events: Iterable[Json]) -> dict[str, str]:
     return {uid: message for uid, (_, message) in last.items()}
 
 
+def _is_waiting(pod: Json) -> bool:
+    """Also if only one of its containers doesn't run, but should."""
+    return _phase(pod) == "Pending" or "deletionTimestamp" in pod["metadata"] or any(_waiting_containers(pod))
+
+
+def _waiting_containers(pod: Json) -> Iterable[tuple[str, Json]]:
+    status = pod.get("status") or {}
+    for part in ("initContainerStatuses", "containerStatuses"):
+        for item in status.get(part) or ():
+            if (state := (item.get("state") or {}).get("waiting")) is not None:
+                yield item["name"], state
+
+
 def _why(pod: Json, warnings: Mapping[str, str]) -> str:
     status = pod.get("status") or {}
     for condition in status.get("conditions") or ():
         if condition["type"] == "PodScheduled" and condition["status"] == "False":
             return str(condition.get("message") or condition.get("reason") or "")
+    if "deletionTimestamp" not in pod["metadata"]:
+        for name, state in _waiting_containers(pod):
+            if state.get("message"):
+                return f"container {name}: {state['reason']}: {state['message']}"
     if warning := warnings.get(pod["metadata"]["uid"], ""):
         return warning
     if not pod["spec"].get("nodeName"):

@@ -1,4 +1,4 @@
-"""From a container in a pod's spec to what a runtime runs: command, variables, devices."""
+"""From a container in a pod's spec to what a runtime runs: command, variables, devices, volumes."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from dray.node.cdi import CdiRegistry
 from dray.node.checkpoint import HeldClaim
 from dray.node.environment import expand_all, make_environment
 from dray.node.runtimes import ContainerSpec
+from dray.node.sources import FetchedSources
+from dray.node.volumes import find_mounts
 
 EXTENDED = "<extended resources>"
 """The entry under which the claim for a pod's extended resources is kept; no pod can use that name itself."""
@@ -29,11 +31,19 @@ def identify_container(container: Json, pod: Json, pod_directory: Path) -> Conta
 
 
 def describe_container(
-    container: Json, pod: Json, claims: Mapping[str, HeldClaim], cdi: CdiRegistry, pod_directory: Path, attempt: int
+    container: Json,
+    pod: Json,
+    claims: Mapping[str, HeldClaim],
+    sources: FetchedSources,
+    *,
+    cdi: CdiRegistry,
+    pod_directory: Path,
+    address: str,
+    attempt: int,
 ) -> ContainerSpec:
-    """Raises CdiDeviceMissing, UnsupportedVariable."""
+    """Raises CdiDeviceMissing, ConfigUnusable."""
     names = cdi_names(container, pod, claims)
-    env = make_environment(container, pod)
+    env = make_environment(container, pod, sources, address)
     metadata = pod["metadata"]
     return ContainerSpec(
         pod_name=metadata["name"],
@@ -48,6 +58,8 @@ def describe_container(
         env=env,
         working_directory=container.get("workingDir", ""),
         edits=cdi.resolve(names) if names else ContainerEdits(),
+        mounts=find_mounts(container, pod, pod_directory),
+        address=address or "127.0.0.1",
         annotations=metadata.get("annotations") or {},
     )
 

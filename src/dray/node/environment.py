@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from dray.api.meta import Json
+from dray.node.sources import ConfigUnusable, FetchedSources, source_of
 
 _REFERENCE = re.compile(r"\$\$|\$\(([A-Za-z_.-][A-Za-z0-9_.-]*)\)")
 _KEYED = re.compile(r"metadata\.(labels|annotations)\['([^']+)'\]")
 
 
-class UnsupportedVariable(Exception):
-    """A variable whose value the agent can't find; the text names it."""
-
-
-def make_environment(container: Json, pod: Json) -> dict[str, str]:
-    """Raises UnsupportedVariable."""
+def make_environment(container: Json, pod: Json, sources: FetchedSources, address: str = "") -> dict[str, str]:
+    """`address` is that of the pod and of its node, which are one here. Raises ConfigUnusable."""
+    taken: dict[str, str] = {}
+    for item in container.get("envFrom") or ():
+        taken |= _take_all(item, sources)
     env: dict[str, str] = {}
-    if container.get("envFrom"):
-        raise UnsupportedVariable(f"container {container['name']}: envFrom is not supported by this node agent")
     for item in container.get("env") or ():
-        source = item.get("valueFrom")
-        env[item["name"]] = _from(source, item["name"], pod) if source else expand(item.get("value", ""), env)
-    return env
+        name, origin = item["name"], item.get("valueFrom")
+        value = _take(origin, name, pod, sources, address) if origin else expand(item.get("value", ""), env)
+        if value is not None:
+            env[name] = value
+    return taken | env
 
 
 def expand_all(words: Sequence[str], env: Mapping[str, str]) -> tuple[str, ...]:
@@ -41,21 +41,54 @@ def expand(text: str, env: Mapping[str, str]) -> str:
     return _REFERENCE.sub(replace, text)
 
 
-def _from(source: Json, name: str, pod: Json) -> str:
-    path = (source.get("fieldRef") or {}).get("fieldPath", "")
-    metadata, spec, status = pod["metadata"], pod["spec"], pod.get("status") or {}
+def read_field(pod: Json, path: str, address: str = "") -> str | None:
+    """A field of the pod that its containers can ask for; None if there is no such field."""
+    metadata, spec = pod["metadata"], pod["spec"]
     plain = {
         "metadata.name": metadata.get("name"),
         "metadata.namespace": metadata.get("namespace"),
         "metadata.uid": metadata.get("uid"),
         "spec.nodeName": spec.get("nodeName"),
-        "spec.serviceAccountName": spec.get("serviceAccountName"),
-        "status.podIP": status.get("podIP"),
-        "status.hostIP": status.get("hostIP"),
+        "spec.serviceAccountName": spec.get("serviceAccountName") or "default",
+        "status.podIP": address,
+        "status.podIPs": address,
+        "status.hostIP": address,
+        "status.hostIPs": address,
     }
     if path in plain:
         return plain[path] or ""
     if keyed := _KEYED.fullmatch(path):
         return str((metadata.get(keyed[1]) or {}).get(keyed[2], ""))
-    kind = path or next(iter(source), "nothing")
-    raise UnsupportedVariable(f"variable {name}: its source {kind} is not supported by this node agent")
+    return None
+
+
+def _take_all(item: Json, sources: FetchedSources) -> Iterator[tuple[str, str]]:
+    """All variables of an entry of `envFrom`."""
+    for field in ("configMapRef", "secretRef"):
+        if (reference := item.get(field)) is not None:
+            data = sources.read(source_of(field, reference), optional=bool(reference.get("optional")))
+            for key, value in sorted((data or {}).items()):
+                if "=" not in key:
+                    name = item.get("prefix", "") + key
+                    yield name, _text(name, value)
+
+
+def _take(origin: Json, name: str, pod: Json, sources: FetchedSources, address: str) -> str | None:
+    """The value of one variable; None if it may be missing and is."""
+    for field in ("configMapKeyRef", "secretKeyRef"):
+        if (reference := origin.get(field)) is not None:
+            optional = bool(reference.get("optional"))
+            value = sources.read_key(source_of(field, reference), reference.get("key", ""), optional=optional)
+            return None if value is None else _text(name, value)
+    path = (origin.get("fieldRef") or {}).get("fieldPath", "")
+    field_value = read_field(pod, path, address)
+    if field_value is None:
+        kind = path or next(iter(origin), "nothing")
+        raise ConfigUnusable(f"variable {name}: its source {kind} is not supported by this node agent")
+    return field_value
+
+
+def _text(name: str, value: bytes) -> str:
+    if b"\0" in value:
+        raise ConfigUnusable(f"variable {name}: its value has a NUL byte, which no variable can have")
+    return value.decode(errors="surrogateescape")

@@ -1,6 +1,6 @@
 """Takes one pod through its life on this node.
 
-    admit ─▶ prepare claims ─▶ init containers ─▶ containers ─▶ release claims ─▶ (deleted)
+    admit ─▶ prepare claims ─▶ fill volumes ─▶ init containers ─▶ containers ─▶ release claims ─▶ (deleted)
 
 Every step may be cut short by the pod's deletion; then what was started is stopped and what was prepared is given
 back, in this order, before the pod may go. A claim that can't be released keeps the pod: its device is still in use.
@@ -27,9 +27,12 @@ from dray.node.containers import ContainerLoop, Stopping, pause
 from dray.node.descriptions import EXTENDED, describe_container, identify_container
 from dray.node.health import HealthBook
 from dray.node.preparation import ClaimUse, DriverFailed, NotUsable, Preparation
+from dray.node.probes import find_unsupported, read_probes
 from dray.node.reporting import PodReporter
-from dray.node.runtimes import Runtime
+from dray.node.runtimes import ContainerSpec, Runtime
+from dray.node.sources import ConfigUnusable, fetch_sources, iter_container_sources, iter_volume_sources
 from dray.node.statuses import ContainerKind, ContainerRecord
+from dray.node.volumes import fill_volumes
 from dray.runtime.client import Client
 from dray.runtime.clock import Clock
 from dray.runtime.events import EventRecorder, ObjectReference
@@ -39,6 +42,7 @@ log = logging.getLogger(__name__)
 FIRST_RETRY = 0.5
 LONGEST_RETRY = 30.0
 DEFAULT_GRACE = 30.0
+WARNINGS = ("Failed", "Unhealthy")
 
 
 @dataclass(frozen=True)
@@ -104,7 +108,7 @@ class PodWorker:
     async def _live(self) -> None:
         is_done = is_terminal(self._pod)
         phase = "Failed"  # unless it gets to its end: it was stopped before that, or before it began
-        if not is_done and not self._is_deleted and await self._prepare_until_done():
+        if not is_done and await self._prepare_until_done() and await self._fill_volumes_until_done():
             phase = await self._run_containers()
         await self._stop_leftovers()
         await self._until_done("release of claims", lambda: self._services.preparation.release(self.uid))
@@ -118,18 +122,40 @@ class PodWorker:
     def _is_deleted(self) -> bool:
         return self._stopping.is_set or self._pod.metadata.deletion_timestamp is not None
 
-    # Claims
+    # Claims and volumes
 
     async def _prepare_until_done(self) -> bool:
+        async def prepare() -> None:
+            self._claims = await self._services.preparation.prepare(self.uid, list(self._uses()))
+
+        return await self._try_until_done(
+            prepare,
+            lambda error: self._warn("FailedPrepareDynamicResources", f"Failed to prepare dynamic resources: {error}"),
+        )
+
+    async def _fill_volumes_until_done(self) -> bool:
+        volumes = self._obj["spec"].get("volumes") or ()
+        wanted = [source for volume in volumes for source in iter_volume_sources(volume)]
+
+        async def fill() -> None:
+            sources = await fetch_sources(self._services.client, self._pod.metadata.namespace, wanted)
+            fill_volumes(self._obj, sources, self._directory, self._services.host_ip)
+
+        return not volumes or await self._try_until_done(fill, lambda error: self._warn("FailedMount", str(error)))
+
+    async def _try_until_done(self, action: Callable[[], Awaitable[None]], tell: Callable[[Exception], None]) -> bool:
         """False if the pod was stopped first."""
         delay = FIRST_RETRY
         while not self._is_deleted:
             self._nudged.clear()
             try:
-                self._claims = await self._services.preparation.prepare(self.uid, list(self._uses()))
+                await action()
                 return True
-            except (NotUsable, DriverFailed, ClaimNotCreated, UnknownClaimSource, StatusError, OSError) as error:
-                self._warn("FailedPrepareDynamicResources", f"Failed to prepare dynamic resources: {error}")
+            except (
+                *(NotUsable, DriverFailed, ClaimNotCreated, UnknownClaimSource),
+                *(ConfigUnusable, StatusError, OSError),
+            ) as error:
+                tell(error)
             await self._stopping.pause(delay, self._nudged)
             delay = min(delay * 2, LONGEST_RETRY)
         return False
@@ -150,15 +176,17 @@ class PodWorker:
 
     async def _run_containers(self) -> str:
         """Until the pod is done or to be stopped; the phase that it ends in."""
-        sidecars: list[asyncio.Task[int]] = []
         end_sidecars = Stopping(self._services.clock)
         async with asyncio.TaskGroup() as group:
             for container in self._obj["spec"].get("initContainers") or ():
+                code = 0
                 if container.get("restartPolicy") == "Always":
-                    sidecars.append(group.create_task(self._loop(container, "Always", end_sidecars).run()))
-                    continue
-                policy = "Never" if self._pod.spec.restart_policy == "Never" else "OnFailure"
-                code = await self._loop(container, policy, self._stopping).run()
+                    sidecar = self._loop(container, "Always", end_sidecars)
+                    group.create_task(sidecar.run())
+                    await self._stopping.or_wait(sidecar.has_started)
+                else:
+                    policy = "Never" if self._pod.spec.restart_policy == "Never" else "OnFailure"
+                    code = await self._loop(container, policy, self._stopping).run()
                 if code or self._stopping.is_set:
                     end_sidecars.set()
                     return "Failed"
@@ -172,24 +200,39 @@ class PodWorker:
     def _loop(self, container: Json, policy: str, stopping: Stopping) -> ContainerLoop:
         record = self._records[container["name"]]
         record.resources = self._services.health.container_status(container, self._claims)
+        if left_out := ", ".join(find_unsupported(container)):
+            self._warn("Unsupported", f"Container {container['name']}: this node agent leaves out: {left_out}")
         return ContainerLoop(
             runtime=self._services.runtime,
             clock=self._services.clock,
             record=record,
-            describe=lambda attempt: describe_container(
-                container, self._obj, self._claims, self._services.cdi, self._directory, attempt
-            ),
+            describe=lambda attempt: self._describe(container, attempt),
             identify=lambda: identify_container(container, self._obj, self._directory),
             restart_policy=policy,
             stopping=stopping,
             grace=lambda: self._grace,
             changed=self._reporter.changed,
             tell=self._tell,
+            probes=read_probes(container),
+        )
+
+    async def _describe(self, container: Json, attempt: int) -> ContainerSpec:
+        services = self._services
+        wanted = iter_container_sources(container)
+        return describe_container(
+            container,
+            self._obj,
+            self._claims,
+            await fetch_sources(services.client, self._pod.metadata.namespace, wanted),
+            cdi=services.cdi,
+            pod_directory=self._directory,
+            address=services.host_ip,
+            attempt=attempt,
         )
 
     def _tell(self, reason: str, message: str) -> None:
         recorder = self._services.recorder
-        (recorder.warning if reason == "Failed" else recorder.normal)(self._about, reason, message)
+        (recorder.warning if reason in WARNINGS else recorder.normal)(self._about, reason, message)
 
     async def _stop_leftovers(self) -> None:
         """Containers of a pod that was to stop while no agent was there."""

@@ -1,7 +1,8 @@
 """The `process` runtime: containers are local processes with the CDI edits applied. For laptops, not for isolation.
 
 - variables of the edits and of the container are set, and nothing else of the agent's environment but PATH and such;
-- mounts are links below a private root directory, which the variable DRAY_ROOT names; device nodes are links there too;
+- mounts, those of volumes too, are links below a private root directory, which the variable DRAY_ROOT names; so are
+  device nodes;
 - hooks run before the process starts (createRuntime, createContainer, startContainer) and after it ended (poststop);
 - the process has a keeper (`shim.py`), so that it outlives the agent: a new agent finds it, or how it ended.
 """
@@ -18,6 +19,7 @@ from pathlib import Path
 from dray.api.meta import Time
 from dray.node.hooks import AFTER, AFTER_START, BEFORE, ContainerHooks, HookFailed
 from dray.node.images import ImageFolders
+from dray.node.probes import Probe, ask
 from dray.node.runtimes import ContainerSpec, Running, StartFailed, log_path
 from dray.node.shims import (
     AlreadyLaunched,
@@ -79,11 +81,16 @@ class ProcessRuntime:
         launched = recover_last(spec.directory)
         return None if launched is None else _Process(spec, launched, None)
 
+    async def ask(self, spec: ContainerSpec, probe: Probe) -> str:
+        root = spec.directory / "root"
+        directory = Path(spec.working_directory) if spec.working_directory else root
+        return await ask(probe, address=spec.address, env=_environment(spec, root), directory=directory)
+
 
 def _link_mounts(spec: ContainerSpec, root: Path) -> None:
-    links = [(mount.container_path, mount.host_path) for mount in spec.edits.mounts]
+    links = [(mount.container_path, mount.host_path) for mount in (*spec.mounts, *spec.edits.mounts)]
     links += [(node.path, node.host_path or node.path) for node in spec.edits.device_nodes]
-    for inside, outside in links:
+    for inside, outside in sorted(links, key=lambda link: link[0].count("/")):  # what others may lie in comes first
         link = root / inside.lstrip("/")
         if ".." in link.parts:
             raise StartFailed(f"mount {inside}: the path leaves the container's root")

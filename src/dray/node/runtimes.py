@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from dray.api.cdi import ContainerEdits
+from dray.api.cdi import ContainerEdits, Mount
 from dray.api.meta import Time
+from dray.node.probes import Probe
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,10 @@ class ContainerSpec:
     env: Mapping[str, str] = field(default_factory=dict)
     working_directory: str = ""
     edits: ContainerEdits = field(default_factory=ContainerEdits)
+    mounts: tuple[Mount, ...] = ()
+    """Volumes of the pod."""
+    address: str = "127.0.0.1"
+    """Where the container can be reached."""
     annotations: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -79,4 +84,8 @@ class Runtime(Protocol):
 
     def find(self, spec: ContainerSpec) -> Running | None:
         """The last attempt of this container that an earlier agent started, if there is one."""
+        ...
+
+    async def ask(self, spec: ContainerSpec, probe: Probe) -> str:
+        """Why a probe of a running container fails; empty if it passes."""
         ...

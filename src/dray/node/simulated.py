@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from dray.api.times import format_time
+from dray.node.probes import Probe
 from dray.node.runtimes import ContainerSpec, Running, StartFailed
 from dray.runtime.clock import Clock
 
@@ -13,7 +14,7 @@ EXIT_CODE = "dray.dev/exit-code"
 
 
 class SimulatedRuntime:
-    """Without the annotation a container runs until it is stopped. Nothing of it outlives the agent."""
+    """Without the annotation a container runs until it is stopped. Probes pass. Nothing outlives the agent."""
 
     name = "simulated"
 
@@ -31,6 +32,9 @@ class SimulatedRuntime:
 
     def find(self, spec: ContainerSpec) -> Running | None:
         return None
+
+    async def ask(self, spec: ContainerSpec, probe: Probe) -> str:
+        return ""
 
 
 class _Simulated:

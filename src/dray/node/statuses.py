@@ -30,6 +30,10 @@ class ContainerRecord:
     finished_at: Time | None = None
     exit_code: int = 0
     restarts: int = 0
+    is_started: bool = True
+    """While it runs: whether its startup probe, if it has one, has passed."""
+    is_ready: bool = True
+    """While it runs: what its readiness probe says, if it has one."""
     last_end: Json | None = None
     resources: list[Json] = field(default_factory=list)
     """Health of its devices, as `allocatedResourcesStatus` shows it."""
@@ -51,6 +55,7 @@ class ContainerRecord:
                 record.started_at, record.finished_at = end.get("startedAt"), end.get("finishedAt")
             case {"running": dict(running)}:
                 record.state, record.started_at = "running", running.get("startedAt")
+                record.is_started, record.is_ready = bool(status.get("started")), bool(status.get("ready"))
         return record
 
     def wait_for(self, reason: str, message: str = "") -> None:
@@ -70,14 +75,21 @@ class ContainerRecord:
     def has_succeeded(self) -> bool:
         return self.state == "terminated" and self.exit_code == 0
 
+    @property
+    def has_never_run(self) -> bool:
+        return self.state == "waiting" and self.last_end is None
+
+    @property
+    def runs_ready(self) -> bool:
+        return self.state == "running" and self.is_started and self.is_ready
+
     def status(self) -> Json:
-        is_running = self.state == "running"
         result: Json = {
             "name": self.name,
             "image": self.image,
             "imageID": "",
-            "ready": is_running or (self.kind == "init" and self.has_succeeded),
-            "started": is_running,
+            "ready": self.runs_ready or (self.kind == "init" and self.has_succeeded),
+            "started": self.state == "running" and self.is_started,
             "restartCount": self.restarts,
             "state": {self.state: self._details()},
             "lastState": {"terminated": self.last_end} if self.last_end else {},
@@ -130,10 +142,11 @@ def pod_status(
     done = phase in ("Succeeded", "Failed")
     is_initialized = phase != "Pending" or not init
     sidecars = (record for record in init if record.kind == "sidecar")
-    is_ready = phase == "Running" and all(record.state == "running" for record in (*containers, *sidecars))
+    is_ready = phase == "Running" and all(record.runs_ready for record in (*containers, *sidecars))
     not_ready = COMPLETED if done else "" if is_ready else NOT_READY
+    is_waiting = phase == "Running" and any(record.has_never_run for record in containers)
     status: Json = {
-        "phase": phase,
+        "phase": "Pending" if is_waiting else phase,
         "startTime": started_at,
         "conditions": [
             _condition("PodReadyToStartContainers", not done, now),

@@ -128,3 +128,11 @@ def test_a_claim_shows_its_state_and_devices() -> None:
     assert (view.name, view.state, view.devices) == ("default/c", "allocated", ("node-1/a", "node-1/b"))
     (view,) = summarize(ClusterObjects(claims=[a_claim("c")])).claims
     assert view.state == "pending"
+
+
+def test_a_pod_waits_if_one_of_its_containers_does() -> None:
+    running = {"name": "one", "state": {"running": {}}}
+    looping = {"name": "two", "state": {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 10s"}}}
+    objects = ClusterObjects(pods=[pod("half", "node-1", phase="Running", containerStatuses=[running, looping])])
+    (view,) = summarize(objects).waiting
+    assert (view.phase, view.reason) == ("Running", "container two: CrashLoopBackOff: back-off 10s")

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from dray.node.environment import UnsupportedVariable, expand, make_environment
+from dray.node.environment import expand, make_environment
+from dray.node.sources import ConfigUnusable, Data, FetchedSources, Source
+
+CONFIG: dict[Source, Data | None] = {
+    Source("ConfigMap", "settings"): {"MODE": b"fast", "LEVEL": b"3", "a=b": b"no name"},
+    Source("Secret", "login"): {"TOKEN": b"hidden", "binary": b"\0"},
+    Source("Secret", "missing"): None,
+}
+SOURCES, NOTHING = FetchedSources("default", CONFIG), FetchedSources()
 
 POD = {
     "metadata": {"name": "pod", "namespace": "default", "uid": "u", "labels": {"app": "demo"}},
@@ -45,7 +53,7 @@ def test_variables_may_come_from_the_pod() -> None:
             {"name": "BOTH", "value": "$(NAME) on $(NODE)"},
         ],
     }
-    assert make_environment(container, POD) == {
+    assert make_environment(container, POD, NOTHING, "10.0.0.1") == {
         "NAME": "pod",
         "NODE": "node-1",
         "IP": "10.0.0.1",
@@ -54,13 +62,54 @@ def test_variables_may_come_from_the_pod() -> None:
     }
 
 
+def test_variables_may_come_from_config_maps_and_secrets() -> None:
+    container = {
+        "name": "c",
+        "envFrom": [
+            {"configMapRef": {"name": "settings"}},
+            {"prefix": "MY_", "configMapRef": {"name": "settings"}},
+            {"secretRef": {"name": "missing", "optional": True}},
+        ],
+        "env": [
+            {"name": "LEVEL", "value": "4"},
+            {"name": "LOGIN", "valueFrom": {"secretKeyRef": {"name": "login", "key": "TOKEN"}}},
+            {"name": "NONE", "valueFrom": {"configMapKeyRef": {"name": "settings", "key": "X", "optional": True}}},
+            {"name": "BOTH", "value": "$(LOGIN) $(MODE)"},
+        ],
+    }
+    assert make_environment(container, POD, SOURCES) == {
+        "MODE": "fast",
+        "LEVEL": "4",
+        "MY_MODE": "fast",
+        "MY_LEVEL": "3",
+        "LOGIN": "hidden",
+        "BOTH": "hidden $(MODE)",  # what envFrom brings can't be referred to, in Kubernetes neither
+    }
+
+
 @pytest.mark.parametrize(
-    "container",
+    ("container", "problem"),
     [
-        {"name": "c", "env": [{"name": "A", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}]},
-        {"name": "c", "envFrom": [{"configMapRef": {"name": "m"}}]},
+        ({"envFrom": [{"secretRef": {"name": "missing"}}]}, 'secret "missing" not found'),
+        ({"envFrom": [{"configMapRef": {"name": "unknown"}}]}, 'configmap "unknown" not found'),
+        (
+            {"env": [{"name": "A", "valueFrom": {"configMapKeyRef": {"name": "settings", "key": "X"}}}]},
+            "couldn't find key X in ConfigMap default/settings",
+        ),
+        (
+            {"env": [{"name": "A", "valueFrom": {"secretKeyRef": {"name": "login", "key": "binary"}}}]},
+            "variable A: its value has a NUL byte",
+        ),
+        (
+            {"env": [{"name": "A", "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu"}}}]},
+            "variable A: its source resourceFieldRef is not supported",
+        ),
+        (
+            {"env": [{"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "spec.priority"}}}]},
+            "variable A: its source spec.priority is not supported",
+        ),
     ],
 )
-def test_sources_that_are_not_supported_are_named(container: dict[str, object]) -> None:
-    with pytest.raises(UnsupportedVariable, match=r"secretKeyRef|envFrom"):
-        make_environment(container, POD)
+def test_what_is_missing_or_not_supported_is_named(container: dict[str, object], problem: str) -> None:
+    with pytest.raises(ConfigUnusable, match=problem):
+        make_environment({"name": "c", **container}, POD, SOURCES)

@@ -20,6 +20,24 @@ def test_a_pod_is_ready_when_all_its_containers_run() -> None:
     assert conditions([one, two], "Running")["Ready"] == ("True", "")
 
 
+def test_a_container_that_is_not_ready_by_its_probe_keeps_the_pod_from_it() -> None:
+    record = ContainerRecord("one", "image", is_ready=False)
+    record.run("id", NOW)
+    assert conditions([record], "Running")["Ready"] == ("False", "ContainersNotReady")
+    assert (record.status()["started"], record.status()["ready"]) == (True, False)
+
+
+def test_a_pod_is_pending_until_each_of_its_containers_ran_once() -> None:
+    one, two = ContainerRecord("one", "image"), ContainerRecord("two", "image")
+    one.run("id-1", NOW)
+    two.wait_for("CreateContainerError")
+    assert pod_status([one, two], phase="Running", started_at=NOW, now=NOW)["phase"] == "Pending"
+    two.run("id-2", NOW)
+    two.end(1, NOW)
+    two.wait_for("CrashLoopBackOff")
+    assert pod_status([one, two], phase="Running", started_at=NOW, now=NOW)["phase"] == "Running"
+
+
 def test_a_pod_that_is_done_says_so() -> None:
     record = ContainerRecord("one", "image")
     record.run("id", NOW)
