@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from dray.api.meta import Json
+from dray.api.nodes import view_node
+from dray.api.pods import view_pod
 from dray.api.resources import (
     CONFIG_MAPS,
     NAMESPACES,
@@ -20,6 +22,7 @@ from dray.controllers.namespaces import NamespaceController
 from dray.controllers.podgc import PodGarbageCollector
 from dray.controllers.serviceaccounts import ServiceAccountController
 from dray.controllers.slices import SliceCleanup
+from dray.runtime.decoding import decode_slice
 from dray.runtime.informers import Informers
 from dray.runtime.queue import Reconcile, WorkQueue
 from dray.testing.builders import make_claim, make_node, make_pod, make_slice
@@ -106,7 +109,7 @@ class TestPods:
     def at_work(world: World) -> Any:
         def make(informers: Informers, queue: WorkQueue[Any]) -> Reconcile[Any]:
             return PodGarbageCollector(
-                world.client, world.clock, informers.of(PODS), informers.of(NODES), queue
+                world.client, world.clock, informers.typed(PODS, view_pod), informers.typed(NODES, view_node), queue
             ).reconcile
 
         return world.controlling(make)
@@ -175,7 +178,9 @@ class TestSlices:
     @staticmethod
     def at_work(world: World) -> Any:
         def make(informers: Informers, queue: WorkQueue[Any]) -> Reconcile[Any]:
-            return SliceCleanup(world.client, informers.of(NODES), informers.of(RESOURCE_SLICES), queue).reconcile
+            return SliceCleanup(
+                world.client, informers.typed(NODES, view_node), informers.typed(RESOURCE_SLICES, decode_slice), queue
+            ).reconcile
 
         return world.controlling(make)
 

@@ -10,6 +10,7 @@ import pytest
 from dray.api.errors import NotFound
 from dray.api.meta import Json
 from dray.api.resources import CONFIG_MAPS, NODES, OWNABLE_RESOURCES, RESOURCE_SLICES, SECRETS
+from dray.api.views import view_meta
 from dray.controllers.garbage import GarbageCollector
 from dray.runtime.informers import Informers
 from dray.runtime.queue import Reconcile, WorkQueue
@@ -25,7 +26,7 @@ async def world() -> World:
 def at_work(world: World) -> AbstractAsyncContextManager[None]:
     def make(informers: Informers, queue: WorkQueue[Any]) -> Reconcile[Any]:
         return GarbageCollector(
-            world.client, [informers.of(resource) for resource in OWNABLE_RESOURCES], queue
+            world.client, [informers.typed(resource, view_meta) for resource in OWNABLE_RESOURCES], queue
         ).reconcile
 
     return world.controlling(make)
@@ -173,7 +174,7 @@ async def test_an_owner_that_the_collector_does_not_see_yet_is_asked_for_at_the_
     await make_map(world, "child", secret)
 
     def blind(informers: Informers, queue: WorkQueue[Any]) -> Reconcile[Any]:
-        return GarbageCollector(world.client, [informers.of(CONFIG_MAPS)], queue).reconcile
+        return GarbageCollector(world.client, [informers.typed(CONFIG_MAPS, view_meta)], queue).reconcile
 
     async with world.controlling(blind):
         assert await maps(world) == {"child"}

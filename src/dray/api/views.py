@@ -50,6 +50,12 @@ class ViewMeta(ApiStruct, frozen=True):
         return next((owner for owner in self.owner_references if owner.controller), None)
 
 
+class MetaView(ApiStruct, frozen=True):
+    """An object of any kind, without its content."""
+
+    metadata: ViewMeta = ViewMeta()
+
+
 class ViewCondition(ApiStruct, frozen=True):
     type: str = ""
     status: str = ""
@@ -61,6 +67,11 @@ class ViewCondition(ApiStruct, frozen=True):
 
 def find_condition(conditions: tuple[ViewCondition, ...], type_: str) -> ViewCondition | None:
     return next((condition for condition in conditions if condition.type == type_), None)
+
+
+def view_meta(obj: Json) -> MetaView:
+    """Raises InvalidView."""
+    return view_as(obj, MetaView)
 
 
 def view_as(obj: Json, cls: type[ViewT]) -> ViewT:

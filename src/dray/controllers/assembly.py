@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from prometheus_client import CollectorRegistry
 
 from dray.api.meta import ObjectKey
+from dray.api.nodes import view_node
 from dray.api.pods import view_pod
 from dray.api.resources import (
     CONFIG_MAPS,
@@ -23,6 +24,7 @@ from dray.api.resources import (
     RESOURCE_SLICES,
     SERVICE_ACCOUNTS,
 )
+from dray.api.views import view_meta
 from dray.controllers.claims import ClaimController, ClaimKey
 from dray.controllers.garbage import GarbageCollector
 from dray.controllers.metrics import ClaimMetrics, QueueMetrics
@@ -34,7 +36,7 @@ from dray.controllers.slices import SliceCleanup
 from dray.controllers.tainteviction import DeviceTaintEviction
 from dray.runtime.client import Client
 from dray.runtime.clock import Clock
-from dray.runtime.decoding import decode_claim, decode_rule, decode_slice, decode_template
+from dray.runtime.decoding import DECODERS, decode_claim, decode_rule, decode_slice, decode_template
 from dray.runtime.events import EventRecorder
 from dray.runtime.informers import Informers
 from dray.runtime.queue import Reconcile, WorkQueue
@@ -68,6 +70,7 @@ class Controllers:
     def _build(self, root_ca: str) -> None:
         client, clock, of = self._client, self._clock, self._informers.of
         pods = self._informers.typed(PODS, view_pod)
+        nodes = self._informers.typed(NODES, view_node)
         claims = self._informers.typed(RESOURCE_CLAIMS, decode_claim)
         templates = self._informers.typed(RESOURCE_CLAIM_TEMPLATES, decode_template)
         slices = self._informers.typed(RESOURCE_SLICES, decode_slice)
@@ -80,7 +83,8 @@ class Controllers:
         self._serve(claim_queue, claim_controller.reconcile, workers=50)
 
         garbage_queue: WorkQueue[str] = self._queue("garbage")
-        garbage = GarbageCollector(client, [of(resource) for resource in OWNABLE_RESOURCES], garbage_queue)
+        followed = [self._informers.typed(each, DECODERS.get(each, view_meta)) for each in OWNABLE_RESOURCES]
+        garbage = GarbageCollector(client, followed, garbage_queue)
         self._serve(garbage_queue, garbage.reconcile, workers=20)
 
         namespace_queue: WorkQueue[ObjectKey] = self._queue("namespaces")
@@ -94,11 +98,11 @@ class Controllers:
         self._serve(account_queue, accounts.reconcile)
 
         slice_queue: WorkQueue[ObjectKey] = self._queue("slices")
-        cleanup = SliceCleanup(client, of(NODES), of(RESOURCE_SLICES), slice_queue)
+        cleanup = SliceCleanup(client, nodes, slices, slice_queue)
         self._serve(slice_queue, cleanup.reconcile)
 
         pod_queue: WorkQueue[ObjectKey] = self._queue("podgc")
-        pod_gc = PodGarbageCollector(client, clock, of(PODS), of(NODES), pod_queue)
+        pod_gc = PodGarbageCollector(client, clock, pods, nodes, pod_queue)
         self._serve(pod_queue, pod_gc.reconcile, workers=5)
 
         quota_queue: WorkQueue[ObjectKey] = self._queue("quotas")

@@ -10,15 +10,18 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from dray.api.errors import NotFound
 from dray.api.meta import Json, ObjectKey
+from dray.api.nodes import Node
+from dray.api.pods import Pod, is_terminal
 from dray.api.resources import NODES, PODS
 from dray.api.times import format_time
-from dray.runtime.client import Client
+from dray.runtime.client import Client, PatchType
 from dray.runtime.clock import Clock
 from dray.runtime.informer import Informer
 from dray.runtime.queue import WorkQueue
-from dray.runtime.reflector import key_of
 
 OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
 NODE_QUARANTINE = 2.0
@@ -27,34 +30,35 @@ NODE_QUARANTINE = 2.0
 
 class PodGarbageCollector:
     def __init__(
-        self, client: Client, clock: Clock, pods: Informer[Json], nodes: Informer[Json], queue: WorkQueue[ObjectKey]
+        self, client: Client, clock: Clock, pods: Informer[Pod], nodes: Informer[Node], queue: WorkQueue[ObjectKey]
     ) -> None:
         self._client = client
         self._clock = clock
         self._pods = pods
         self._nodes = nodes
         self._missing_since: dict[ObjectKey, float] = {}
-        pods.add_index("node", lambda pod: filter(None, (pod["spec"].get("nodeName"),)))
+        pods.add_index("node", lambda pod: filter(None, (pod.spec.node_name,)))
 
-        def pod_changed(old: Json | None, new: Json | None) -> None:
+        def pod_changed(old: Pod | None, new: Pod | None) -> None:
             if new is not None and self._may_be_garbage(old, new):
-                queue.add(key_of(new))
+                queue.add(new.metadata.key)
 
-        def node_changed(old: Json | None, new: Json | None) -> None:
-            node = new or old or {}
+        def node_changed(old: Node | None, new: Node | None) -> None:
+            node = new or old
+            assert node is not None
             if new is None or _is_out_of_service(node):
-                for pod in pods.by_index("node", node["metadata"]["name"]):
-                    queue.add(key_of(pod))
+                for pod in pods.by_index("node", node.metadata.name):
+                    queue.add(pod.metadata.key)
 
         pods.add_handler(pod_changed)
         nodes.add_handler(node_changed)
 
-    def _may_be_garbage(self, old: Json | None, new: Json) -> bool:
+    def _may_be_garbage(self, old: Pod | None, new: Pod) -> bool:
         """Whether a change of a pod can make it one that nobody finishes."""
-        if "deletionTimestamp" in new["metadata"]:
+        if new.metadata.deletion_timestamp is not None:
             return True
-        node = new["spec"].get("nodeName", "")
-        is_new = old is None or old["spec"].get("nodeName") != node
+        node = new.spec.node_name
+        is_new = old is None or old.spec.node_name != node
         return is_new and bool(node) and self._nodes.get(ObjectKey("", node)) is None
 
     async def reconcile(self, key: ObjectKey) -> float | None:
@@ -62,8 +66,8 @@ class PodGarbageCollector:
         if pod is None:
             self._missing_since.pop(key, None)
             return None
-        node_name = pod["spec"].get("nodeName", "")
-        is_terminating = "deletionTimestamp" in pod["metadata"]
+        node_name = pod.spec.node_name
+        is_terminating = pod.metadata.deletion_timestamp is not None
         if not node_name:
             if is_terminating:
                 await self._delete(pod)
@@ -77,7 +81,7 @@ class PodGarbageCollector:
             await self._delete(pod)
         return None
 
-    async def _collect_orphan(self, key: ObjectKey, pod: Json, node_name: str) -> float | None:
+    async def _collect_orphan(self, key: ObjectKey, pod: Pod, node_name: str) -> float | None:
         since = self._missing_since.setdefault(key, self._clock.monotonic())
         left = since + NODE_QUARANTINE - self._clock.monotonic()
         if left > 0:
@@ -92,40 +96,32 @@ class PodGarbageCollector:
         await self._delete(pod)
         return None
 
-    async def _fail(self, pod: Json, message: str) -> None:
-        if (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
+    async def _fail(self, pod: Pod, message: str) -> None:
+        if is_terminal(pod):
             return
-        now = format_time(self._clock.now())
-        conditions = [c for c in (pod.get("status") or {}).get("conditions") or [] if c["type"] != "DisruptionTarget"]
-        conditions.append(
-            {
-                "type": "DisruptionTarget",
-                "status": "True",
-                "reason": "DeletionByPodGC",
-                "message": message,
-                "lastTransitionTime": now,
-            }
-        )
-        patch: Json = {
-            "metadata": {"uid": pod["metadata"]["uid"]},
-            "status": {"phase": "Failed", "conditions": conditions},
+        condition: Json = {
+            "type": "DisruptionTarget",
+            "status": "True",
+            "reason": "DeletionByPodGC",
+            "message": message,
+            "lastTransitionTime": format_time(self._clock.now()),
         }
-        try:
+        patch: Json = {"metadata": {"uid": pod.metadata.uid}, "status": {"phase": "Failed", "conditions": [condition]}}
+        with suppress(NotFound):
             await self._client.patch(
-                PODS, pod["metadata"]["name"], patch, pod["metadata"]["namespace"], subresource="status"
+                PODS,
+                pod.metadata.name,
+                patch,
+                pod.metadata.namespace,
+                patch_type=PatchType.STRATEGIC,
+                subresource="status",
             )
-        except NotFound:
-            return
 
-    async def _delete(self, pod: Json) -> None:
-        metadata = pod["metadata"]
-        try:
-            await self._client.delete(
-                PODS, metadata["name"], metadata["namespace"], uid=metadata["uid"], grace_period_seconds=0
-            )
-        except NotFound:
-            return
+    async def _delete(self, pod: Pod) -> None:
+        metadata = pod.metadata
+        with suppress(NotFound):
+            await self._client.delete(PODS, metadata.name, metadata.namespace, uid=metadata.uid, grace_period_seconds=0)
 
 
-def _is_out_of_service(node: Json) -> bool:
-    return any(taint.get("key") == OUT_OF_SERVICE for taint in (node.get("spec") or {}).get("taints") or ())
+def _is_out_of_service(node: Node) -> bool:
+    return any(taint.key == OUT_OF_SERVICE for taint in node.spec.taints)

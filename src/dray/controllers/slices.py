@@ -6,8 +6,10 @@ Slices that name their node as owner are the garbage collector's; this controlle
 from __future__ import annotations
 
 from dray.api.errors import NotFound
-from dray.api.meta import Json, ObjectKey
+from dray.api.meta import ObjectKey
+from dray.api.nodes import Node
 from dray.api.resources import NODES, RESOURCE_SLICES
+from dray.api.slices import ResourceSlice
 from dray.runtime.client import Client
 from dray.runtime.informer import Informer
 from dray.runtime.queue import WorkQueue
@@ -15,16 +17,16 @@ from dray.runtime.queue import WorkQueue
 
 class SliceCleanup:
     def __init__(
-        self, client: Client, nodes: Informer[Json], slices: Informer[Json], queue: WorkQueue[ObjectKey]
+        self, client: Client, nodes: Informer[Node], slices: Informer[ResourceSlice], queue: WorkQueue[ObjectKey]
     ) -> None:
         self._client = client
         self._nodes = nodes
         self._slices = slices
-        slices.add_index("node", lambda obj: filter(None, (obj["spec"].get("nodeName"),)))
+        slices.add_index("node", lambda item: filter(None, (item.spec.node_name,)))
 
-        def node_changed(old: Json | None, new: Json | None) -> None:
+        def node_changed(old: Node | None, new: Node | None) -> None:
             if old is not None and new is None:
-                queue.add(ObjectKey("", old["metadata"]["name"]))
+                queue.add(old.metadata.key)
 
         nodes.add_handler(node_changed)
 
@@ -38,7 +40,7 @@ class SliceCleanup:
             pass
         for item in self._slices.by_index("node", key.name):
             try:
-                await self._client.delete(RESOURCE_SLICES, item["metadata"]["name"], uid=item["metadata"]["uid"])
+                await self._client.delete(RESOURCE_SLICES, item.metadata.name, uid=item.metadata.uid)
             except NotFound:
                 continue
         return None
