@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: help venv demo test test-slow e2e check format bench docs clean lock proto
+.PHONY: help venv demo test test-slow e2e check format bench docs pictures clean lock proto
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -43,6 +43,9 @@ format: venv ## put the code into shape
 
 docs: venv ## build the documentation into build/docs
 	$(BIN)/sphinx-build -q -W --keep-going -b html docs build/docs
+
+pictures: venv ## draw the pictures of README and documentation anew, from a cluster that really runs
+	$(BIN)/python docs/pictures/draw.py
 
 bench: venv ## run the benchmarks; they print ratios and never fail on time
 	@for file in bench/[a-z]*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done

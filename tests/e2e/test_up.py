@@ -19,7 +19,8 @@ from typer.testing import CliRunner
 from dray.cli.main import app
 from tests.e2e.servers import Client, Json
 
-STORIES = Path(__file__).parents[2] / "examples" / "stories"
+EXAMPLES = Path(__file__).parents[2] / "examples"
+PARTIAL_GPU = ("stories/partial-gpu/class.yaml", "stories/partial-gpu/pod.yaml")
 SECONDS = 60.0
 
 
@@ -59,9 +60,9 @@ class Shell:
             assert time.monotonic() < end, f"not within {SECONDS:g}s: {what}"
             time.sleep(0.1)  # other processes can't set an event here
 
-    def apply(self, story: str, *files: str) -> None:
-        """Apply manifests of a story; until its pod runs."""
-        self.run("apply", *(word for file in files for word in ("-f", str(STORIES / story / file))))
+    def apply(self, *files: str) -> None:
+        """Apply manifests of the examples; until their pod runs."""
+        self.run("apply", *(word for file in files for word in ("-f", str(EXAMPLES / file))))
         (pod,) = self.get("v1", "pods")["items"]
         self.wait(lambda: self.container(pod["metadata"]["name"]).get("started"), "the pod runs")
 
@@ -120,12 +121,12 @@ def read_until(process: subprocess.Popen[str], text: str) -> None:
 
 
 def test_a_cluster_in_the_background_runs_pods_and_keeps_its_state(shell: Shell) -> None:
-    shutil.copy(STORIES / "aligned-devices" / "devices.yaml", shell.home / "my-model.yaml")
+    shutil.copy(EXAMPLES / "stories" / "aligned-devices" / "devices.yaml", shell.home / "my-model.yaml")
     up = ("up", "--detach", "--model", "my-model.yaml")
     assert f"export KUBECONFIG={shell.data_dir}/admin.kubeconfig" in shell.run(*up)
     assert "1 node · 5 devices: 5 free · 0 claims · pods: none" in shell.run("status")
 
-    shell.apply("aligned-devices", "claim.yaml", "pod.yaml")
+    shell.apply("stories/aligned-devices/claim.yaml", "stories/aligned-devices/pod.yaml")
     assert "2 free, 3 used" in shell.run("status")
     shell.wait(lambda: "DRA_GPU_0=gpu.example.com/node-1/gpu-1" in shell.run("logs", "aligned"), "it says its device")
     claim = shell.get("resource.k8s.io/v1", "resourceclaims", "aligned-devices")["metadata"]["uid"]
@@ -144,11 +145,10 @@ def test_a_cluster_in_the_background_runs_pods_and_keeps_its_state(shell: Shell)
 
 
 def test_a_cluster_of_processes_runs_pods_and_what_it_leaves_when_killed_is_ended(shell: Shell) -> None:
-    up = shell.start("up", "--processes", "--model", "acme", "--nodes", "1")
+    up = shell.start("up", "--processes", "--model", "a100-8", "--nodes", "1")
     read_until(up, "Ctrl-C stops it.")
-    shell.apply("partial-gpu", "class.yaml", "pod.yaml")
-    device = "DRA_GPU_REQUEST_0=gpu.acme.example.com/node-1/card-0-part-2"
-    shell.wait(lambda: device in shell.run("logs", "device-consumer", "-c", "workload"), "it says its device")
+    shell.apply("first-pod.yaml")
+    shell.wait(lambda: "DRA_NIC_0=dra.net/node-1/rdma-0" in shell.run("logs", "first"), "it says its device")
     up.kill()
     up.wait()
     assert "`dray down` ends them" in shell.run("up", "--detach", status=1)
@@ -171,7 +171,7 @@ def test_so_does_the_end_of_the_terminal_and_so_do_processes(
 def check_that_it_ends_after(number: signal.Signals, shell: Shell, *mode: str) -> None:
     up = shell.start("up", "--model", "acme", "--nodes", "1", *mode)
     read_until(up, "Ctrl-C stops it.")
-    shell.apply("partial-gpu", "class.yaml", "pod.yaml")
+    shell.apply(*PARTIAL_GPU)
     os.killpg(up.pid, number)
     output, errors = up.communicate(timeout=SECONDS)
     assert (up.returncode, output, errors) == (0, "Stopping; the state is kept.\n", "")
@@ -231,9 +231,14 @@ def test_what_cannot_be_done_is_said_in_one_line(
     ("command", "said"),
     [
         ("up --detach --port {port}", "--port: can't listen on 127.0.0.1 port {port}: Address already in use"),
-        ("up --processes --port {port}", "can't listen on 127.0.0.1 port {port}: Address already in use"),
-        ("up --data-dir {long}", "Choose a directory with a shorter path."),
         ("status", "no cluster given: `dray up` starts one here"),
+        *(
+            pytest.param(command, said, marks=pytest.mark.slow)
+            for command, said in (
+                ("up --processes --port {port}", "can't listen on 127.0.0.1 port {port}: Address already in use"),
+                ("up --data-dir {long}", "Choose a directory with a shorter path."),
+            )
+        ),
     ],
 )
 def test_so_is_what_turns_out_only_when_it_starts(command: str, said: str, shell: Shell) -> None:

@@ -12,6 +12,7 @@ from dray.cli.pictures import describe_briefly, draw_summary
 from dray.cli.sessions import ContextOption, KubeconfigOption, Session, run_in_cluster
 from dray.cluster.datadir import DEFAULT, read_record
 from dray.cluster.observing import read_summary
+from dray.cluster.summary import Summary
 
 DataDirOption = Annotated[Path | None, typer.Option(help="Directory of a cluster of `dray up`, if not ~/.dray.")]
 
@@ -32,11 +33,14 @@ def run(
 
     async def work(session: Session) -> None:
         summary = await read_summary(session.client)
-        console = Console(highlight=False)
-        console.print(f"[bold]{session.client.access.server}[/]  {describe_briefly(summary)}\n")
-        console.print(draw_summary(summary, show_all=show_all))
+        show(Console(highlight=False), session.client.access.server, summary, show_all=show_all)
 
     run_in_cluster(work, kubeconfig, context)
+
+
+def show(console: Console, server: str, summary: Summary, *, show_all: bool = False) -> None:
+    console.print(f"[bold]{server}[/]  {describe_briefly(summary)}\n")
+    console.print(draw_summary(summary, show_all=show_all))
 
 
 def find_kubeconfig(data_dir: Path | None) -> Path | None:

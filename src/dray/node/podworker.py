@@ -156,6 +156,7 @@ class PodWorker:
                 *(ConfigUnusable, StatusError, OSError),
             ) as error:
                 tell(error)
+                self._reporter.changed()
             await self._stopping.pause(delay, self._nudged)
             delay = min(delay * 2, LONGEST_RETRY)
         return False
