@@ -89,7 +89,7 @@ async def test_a_leader_that_is_cut_off_stops_before_another_starts(hangs: bool)
     clock = FakeClock()
     client = await make_client(clock)
     line = Unplugged(client, hangs=hangs)
-    first = Candidate(line, clock, "first")  # type: ignore[arg-type]
+    first = Candidate(line, clock, "first")
     await clock.settle()
     second = Candidate(client, clock, "second")
     await clock.advance(1)
@@ -102,6 +102,40 @@ async def test_a_leader_that_is_cut_off_stops_before_another_starts(hangs: bool)
         started = started or (clock.monotonic() if second.is_acting else 0.0)
     assert 0 < stopped < started < 20
     with pytest.raises(LostLease, match="first lost lease kube-system/test"):
+        await first.task
+    await second.stop()
+
+
+@pytest.mark.parametrize("seconds", [5, 12, 60])
+async def test_a_machine_that_halts_for_a_while_keeps_its_leader(seconds: float) -> None:
+    clock = FakeClock()
+    client = await make_client(clock)
+    first = Candidate(client, clock, "first")
+    await clock.settle()
+    second = Candidate(client, clock, "second")
+    for _ in range(3):
+        await clock.advance(7.5)
+        await clock.freeze(seconds)
+        await clock.advance(10)
+        assert first.is_acting
+        assert not second.is_acting
+    await second.stop()
+    await first.stop()
+
+
+async def test_a_leader_that_alone_stood_still_finds_another_in_its_place() -> None:
+    clock, slow_clock = FakeClock(), FakeClock()
+    client = await make_client(clock)
+    first = Candidate(client, slow_clock, "first")
+    await clock.settle()
+    second = Candidate(client, clock, "second")
+    for _ in range(20):
+        await clock.advance(1)
+    assert second.is_acting
+    await slow_clock.freeze(20)
+    await slow_clock.advance(2)
+    assert not first.is_acting
+    with pytest.raises(LostLease):
         await first.task
     await second.stop()
 

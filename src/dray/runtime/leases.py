@@ -4,6 +4,10 @@ A candidate takes the lease if nobody holds it or the holder hasn't renewed it f
 candidate's own clock* (clocks of machines differ). Every write is a compare-and-swap on resourceVersion, so two
 candidates can't both win. A leader that fails to renew before the renew deadline stops leading on its own, which is
 earlier than anyone else can take over.
+
+A machine may halt for a while, with everybody on it. That is no reason for anybody to lose the lease: a leader that
+wakes up after its deadline asks once more, and still leads if the answer is that nobody else did meanwhile; a candidate
+doesn't hold the time against the leader in which it didn't look.
 """
 
 from __future__ import annotations
@@ -63,7 +67,7 @@ class LeaderElector:
     async def run(self, lead: Callable[[], Awaitable[None]]) -> None:
         """Wait for the lease, run `lead` while it is held, give it back. Raises LostLease if it is lost meanwhile."""
         while not await self._try_acquire():
-            await self._clock.sleep(self._times.retry_period)
+            self._observed_at += await self._oversleep(self._times.retry_period)
         self.is_leader = True
         log.info("%s leads with lease %s/%s", self._identity, self._namespace, self._name)
         leading = asyncio.ensure_future(lead())
@@ -86,14 +90,23 @@ class LeaderElector:
     async def _renew_until_lost(self) -> None:
         renewed = self._clock.monotonic()
         while (left := renewed + self._times.renew_deadline - self._clock.monotonic()) > 0:
-            await self._clock.sleep(min(self._times.retry_period, left))
+            late = await self._oversleep(min(self._times.retry_period, left))
             started = self._clock.monotonic()
             left = renewed + self._times.renew_deadline - started
+            if late:
+                left = max(left, self._times.retry_period)
             try:  # a server that doesn't answer must not hold us past the deadline
                 if left > 0 and await wait_at_most(self._clock, left, self._try_acquire()):
                     renewed = started  # nobody's clock for us started earlier than that
             except TimeoutError as error:
                 log.warning("lease %s/%s: %s", self._namespace, self._name, error)
+
+    async def _oversleep(self, seconds: float) -> float:
+        """Sleep, and tell for how much longer than that this process stood still, as far as it is worth mentioning."""
+        started = self._clock.monotonic()
+        await self._clock.sleep(seconds)
+        late = self._clock.monotonic() - started - seconds
+        return late if late > self._times.retry_period else 0.0
 
     async def _try_acquire(self) -> bool:
         try:

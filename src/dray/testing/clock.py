@@ -38,12 +38,18 @@ class FakeClock:
         """Move on, stopping at every sleeper on the way so that it sees the time it asked for."""
         end = self._elapsed + seconds
         while self._sleepers and self._sleepers[0][0] <= end:
-            self._elapsed, _, wake = heapq.heappop(self._sleepers)
+            due, _, wake = heapq.heappop(self._sleepers)
+            self._elapsed = max(self._elapsed, due)
             if not wake.done():
                 wake.set_result(None)
             await self.settle()
         self._elapsed = end
         await self.settle()
+
+    async def freeze(self, seconds: float) -> None:
+        """Time passes and nobody notices, as on a virtual machine that is halted; then everybody is late."""
+        self._elapsed += seconds
+        await self.advance(0)
 
     @staticmethod
     async def settle(turns: int = 10) -> None:
