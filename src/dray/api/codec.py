@@ -30,8 +30,8 @@ from dray.api.quoting import quote
 from dray.api.shapes import Record, record_of
 
 __all__ = [
-    "DecodeError", "InvalidSyntax", "UnknownKind", "convert_part", "decode_as", "decode_object", "decode_served",
-    "encode", "encode_as", "read_object", "to_json",
+    "DecodeError", "InvalidSyntax", "UnknownKind", "convert_part", "decode_as", "decode_object", "decode_plain",
+    "decode_served", "encode", "encode_as", "read_object", "to_json",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -113,6 +113,17 @@ def convert_part(value: Json, type_: type[T]) -> T:
     Opaque data, which must stay as it was written, is beyond it.
     """
     return msgspec.convert(value, type_, dec_hook=_decode_quantity)
+
+
+def decode_plain(type_: type[T], obj: Json, *, now: Time | None = None) -> T:
+    """An object in the hub version, defaulted, if it is an ordinary one. Raises DecodeError, also for what is fine."""
+    if _has_attributes(type_):
+        raise DecodeError("list attributes are for the exact decoder")
+    try:
+        value = convert_part(obj, type_)
+    except (msgspec.ValidationError, RecursionError) as error:
+        raise DecodeError(str(error)) from None
+    return cast(T, apply_defaults(cast(Any, value), now))
 
 
 def _has_attributes(type_: type) -> bool:

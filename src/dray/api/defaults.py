@@ -64,14 +64,18 @@ def apply_defaults(obj: StructT, now: Time | None) -> StructT:
 
 
 def _change(value: StructT, **fields: Any) -> StructT:
-    if all(getattr(value, name) is new for name, new in fields.items()):
-        return value
-    return replace(value, **fields)
+    for name, new in fields.items():
+        if getattr(value, name) is not new:
+            return replace(value, **fields)
+    return value
 
 
 def _map(items: tuple[Any, ...], change: Callable[[Any], Any]) -> tuple[Any, ...]:
-    changed = tuple(map(change, items))
-    return items if all(new is old for new, old in zip(changed, items, strict=True)) else changed
+    changed = tuple([change(item) for item in items])
+    for new, old in zip(changed, items, strict=True):
+        if new is not old:
+            return changed
+    return items
 
 
 def _default_claim_spec(spec: StructT, default_request: Callable[[Any], Any]) -> StructT:

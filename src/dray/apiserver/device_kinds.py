@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from dray.api.codec import DecodeError, convert_part, decode_object, encode_as, to_json
+from dray.api.codec import DecodeError, convert_part, decode_object, decode_plain, encode_as, to_json
 from dray.api.defaults import default_status
 from dray.api.errors import BadRequest
 from dray.api.kinds import HUB_TYPES
@@ -26,6 +26,7 @@ from dray.validation.statusauthz import Access, Decision, Requester
 from dray.validation.strategy import create, update, update_status
 
 _WITH_STATUS: Final = ("ResourceClaim", "DeviceTaintRule")
+_HUB_API_VERSION: Final = f"{RESOURCE_GROUP}/v1"
 _SHAPED_LIKE_HUB: Final = ("v1", "v1beta2")
 
 _encode: Final = msgspec.json.Encoder().encode
@@ -49,8 +50,15 @@ class DeviceStrategy:
     ) -> Any:
         if live is not None and isinstance(body, dict) and version in _SHAPED_LIKE_HUB:
             return self._decode_changes(body, version, now, problems, live)
-        data = self._with_type(body if isinstance(body, bytes) else _encode(_without_managers(body)), version)
-        return self._decode_bytes(data, version, now, problems)
+        if isinstance(body, dict):
+            body = _without_managers(body)
+            if problems is None and body.get("kind") == self.kind and body.get("apiVersion") == _HUB_API_VERSION:
+                try:
+                    return decode_plain(HUB_TYPES[self.kind], body, now=now)
+                except DecodeError:  # for the exact decoder, which says what is wrong
+                    pass
+            body = _encode(body)
+        return self._decode_bytes(self._with_type(body, version), version, now, problems)
 
     def _decode_bytes(self, data: bytes, version: str, now: str, problems: list[str] | None) -> Any:
         try:
@@ -106,7 +114,7 @@ class DeviceStrategy:
 
     def _verdict(self, outcome: Outcome[Any], old: Old) -> Verdict:
         new, before = outcome.object, _typed(old)
-        obj: Json = {"kind": self.kind, "apiVersion": f"{RESOURCE_GROUP}/v1", "metadata": to_json(new.metadata)}
+        obj: Json = {"kind": self.kind, "apiVersion": _HUB_API_VERSION, "metadata": to_json(new.metadata)}
         for name in ("spec", "status") if self.has_status else ("spec",):
             part, stored = getattr(new, name), getattr(before, name)
             obj[name] = old.obj[name] if part is stored and name in old.obj else to_json(part)

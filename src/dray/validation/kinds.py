@@ -73,6 +73,8 @@ class Strategy(ABC, Generic[ObjectT]):
 
     namespaced: ClassVar[bool] = False
     resource: ClassVar[str]
+    judges_all_meta: ClassVar[bool] = True
+    """Whether the kind's rules for new objects include the general ones for metadata."""
     judges_meta_again: ClassVar[bool] = False
     """Whether an update judges all metadata, not only what changed."""
 
@@ -240,7 +242,7 @@ class SliceStrategy(Strategy[ResourceSlice]):
 
 class ClassStrategy(Strategy[DeviceClass]):
     resource = "deviceclasses"
-    judges_meta_again = True
+    judges_all_meta = False
 
     def prepare_create(self, obj: DeviceClass, context: RequestContext) -> DeviceClass:
         meta = replace(obj.metadata, generation=1)

@@ -25,7 +25,7 @@ def create(obj: ObjectT, context: RequestContext) -> Outcome[ObjectT]:
     meta = resolve_namespace(obj.metadata, context.namespace if strategy.namespaced else "")
     prepared = strategy.prepare_create(replace(obj, metadata=wipe_system_fields(meta)), context)
     errors = merge(*strategy.check_create(prepared, context), context.version)
-    if not errors:
+    if not errors and not strategy.judges_all_meta:
         # General rules for metadata only speak up when those of the kind are content.
         namespaced = strategy.namespaced
         check_object_meta(prepared.metadata, METADATA, errors, namespaced=namespaced, name_rule=path_segment_name)
