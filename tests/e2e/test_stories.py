@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -59,9 +62,35 @@ async def test_the_story_comes_true(name: str, data_dir: Path) -> None:
             assert left_behind(data_dir) == []
 
 
-def test_there_is_a_story_for_each_of_the_keps() -> None:
-    sources = [load_story(FOLDER / name).source for name in STORIES]
-    assert sorted(sources) == ["KEP-4381"] * 3 + ["KEP-5254"] * 2 + ["KEP-5491"]
+def test_there_is_one_for_every_story_that_the_keps_tell() -> None:
+    stories = [load_story(FOLDER / name) for name in STORIES]
+    assert sorted((story.source, story.title) for story in stories) == [
+        ("KEP-4381", "Cluster add-on development"),
+        ("KEP-4381", "Cluster configuration"),
+        ("KEP-4381", "Partial GPU allocation"),
+        ("KEP-5254", "Allocating a slice of connected devices of desired shape"),
+        ("KEP-5254", "Allocating connected devices"),
+        ("KEP-5491", "Hardware topological aligned CPUs, GPUs and NICs"),
+    ]
+    index = (FOLDER.parent / "README.md").read_text()
+    for name, story in zip(STORIES, stories, strict=True):
+        assert f"| {story.source} | {story.title} | [stories/{name}](stories/{name}) |" in index
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name == "partial-gpu" else pytest.mark.slow) for name in STORIES]
+)
+def test_the_demo_tells_the_story(name: str, tmp_path: Path) -> None:
+    story = load_story(FOLDER / name)
+    done = subprocess.run(
+        [sys.executable, "-m", "dray", "demo", name],
+        env={**os.environ, "TMPDIR": str(tmp_path), "COLUMNS": "200"},  # a long path, as some systems have it
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert all(step.say in done.stdout for step in story.steps)
 
 
 @pytest.mark.parametrize("name", STORIES)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import shutil
 import tempfile
 import time
@@ -17,6 +18,7 @@ from rich.panel import Panel
 from rich.syntax import Syntax
 from rich.text import Text
 
+from dray.apiserver.serving import CannotListen
 from dray.cli import demo as allocator_demo
 from dray.cli.exits import PROBLEMS, UNUSABLE
 from dray.cli.pictures import draw_claims, draw_devices
@@ -33,6 +35,8 @@ from dray.cluster.stories import (
     story_environment,
     story_options,
 )
+from dray.driver.plugin import SocketPathTooLong
+from dray.driver.publisher import PoolsRefused
 from dray.runtime.client import Client
 from dray.runtime.logs import setup_logs
 
@@ -41,6 +45,8 @@ PLACES: Final = (
     Path(__file__).resolve().parents[1] / "examples" / "stories",
 )
 """In a checkout, and in an installed package."""
+SHORT: Final = Path("/tmp")
+"""Sockets of drivers are in the cluster's directory, and their paths must not be long."""
 DEFAULT_STORY: Final = "partial-gpu"
 ALLOCATOR: Final = "allocator"
 LONGEST_FILE: Final = 60
@@ -80,7 +86,7 @@ def run(
         asyncio.run(_play(console, load_story(place), pause))
     except (BadStory, BadModel) as error:
         _fail(error, UNUSABLE)
-    except (StoryFailed, OSError) as failure:
+    except (StoryFailed, SocketPathTooLong, PoolsRefused, CannotListen, OSError) as failure:
         _fail(f"the story did not come true: {failure}", PROBLEMS)
 
 
@@ -102,7 +108,7 @@ def _show_list(console: Console, folder: Path) -> None:
 
 async def _play(console: Console, story: Story, pause: bool) -> None:
     started = time.monotonic()
-    data_dir = Path(tempfile.mkdtemp(prefix="dray-demo-"))
+    data_dir = Path(tempfile.mkdtemp(prefix="dray-demo-", dir=SHORT if os.access(SHORT, os.W_OK) else None))
     try:
         options = story_options(story, data_dir)
         console.print(Panel(Text(f"{story.source}: {story.title}", style="bold"), expand=False))

@@ -89,7 +89,7 @@ def test_the_command_shows_the_allocator_alone() -> None:
 def test_a_story_that_is_not_there_is_refused_with_a_list_of_those_that_are() -> None:
     result = CliRunner().invoke(app, ["demo", "nonsense"])
     assert result.exit_code == 2
-    assert "partial-gpu" in result.stdout
+    assert "partial-gpu" in result.stderr
 
 
 def test_the_list_names_every_story_and_its_source() -> None:
