@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -25,7 +26,7 @@ def run(
 ) -> None:
     """Show the devices of every node as a map, the claims, and why pods wait.
 
-    Without options: the cluster that `dray up` runs, or else the one of your kubeconfig.
+    Without options: the cluster of $KUBECONFIG, the one that `dray up` runs, or that of ~/.kube/config.
 
     Exit status: 0, or 1 if the cluster can't be reached.
     """
@@ -44,12 +45,14 @@ def show(console: Console, server: str, summary: Summary, *, show_all: bool = Fa
 
 
 def find_kubeconfig(data_dir: Path | None) -> Path | None:
-    """Of the cluster in the directory; without one, of a cluster that runs in the usual place."""
+    """Of the cluster in the directory; without one, of a cluster that runs in the usual place, unless told otherwise."""
     if data_dir is not None:
         kubeconfig = data_dir.expanduser() / "admin.kubeconfig"
         if not kubeconfig.is_file():
             typer.echo(f"error: --data-dir: no cluster was ever up in {data_dir}", err=True)
             raise typer.Exit(1)
         return kubeconfig
+    if os.environ.get("KUBECONFIG"):
+        return None
     record = read_record(DEFAULT)
     return Path(record.kubeconfig) if record is not None and record.is_alive else None

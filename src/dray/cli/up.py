@@ -187,7 +187,7 @@ async def _up(options: ClusterOptions, model: str, processes: bool) -> None:
         if failing.done():
             failing.result()
         failing.cancel()
-        console.print("Stopping; the state is kept.")
+        console.print("Stopping." if options.memory else "Stopping; the state is kept.")
     finally:
         remove_record(options.data_dir)
         await cluster.stop()
