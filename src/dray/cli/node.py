@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ipaddress
 import signal
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NoReturn
 
 import typer
 
@@ -66,17 +67,23 @@ def run(
     root = (root or DEFAULT / "nodes" / name).expanduser().absolute()
     try:
         labels = dict(_read_label(text) for text in label or ())
+        images = tuple(map(_read_folder, image_dir or ()))
+        _check_address(address)
         drivers = simulated_drivers(find_model(model), model_node, model_nodes, name, root) if model else {}
-    except (BadModel, ValueError) as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(UNUSABLE) from None
-    images = tuple(place.expanduser().absolute() for place in image_dir or ())
+    except BadModel as error:
+        _fail(f"--model: {error}", UNUSABLE)
+    except (ValueError, OSError) as error:
+        _fail(error, UNUSABLE)
     options = LocalNodeOptions(NodeOptions(name, root, labels=labels, address=address), runtime, images, drivers)
     try:
         asyncio.run(_run(options, kubeconfig, context, health_port, health_bind, keep_containers))
     except (BadAccess, AlreadyRunning, SocketPathTooLong, OSError) as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(1) from None
+        _fail(error, 1)
+
+
+def _fail(error: object, status: int) -> NoReturn:
+    typer.echo(f"error: {error}", err=True)
+    raise typer.Exit(status)
 
 
 def _read_label(text: str) -> tuple[str, str]:
@@ -84,6 +91,20 @@ def _read_label(text: str) -> tuple[str, str]:
     if not separator or not key:
         raise ValueError(f"--label {text}: must be KEY=VALUE")
     return key, value
+
+
+def _read_folder(place: Path) -> Path:
+    found = place.expanduser().absolute()
+    if not found.is_dir():
+        raise ValueError(f"--image-dir: {place} is not a directory")
+    return found
+
+
+def _check_address(text: str) -> None:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError as error:
+        raise ValueError(f"--address: {error}") from None
 
 
 async def _run(

@@ -45,7 +45,7 @@ def show(console: Console, server: str, summary: Summary, *, show_all: bool = Fa
 
 
 def find_kubeconfig(data_dir: Path | None) -> Path | None:
-    """Of the cluster in the directory; without one, of a cluster that runs in the usual place, unless told otherwise."""
+    """Of the cluster in the directory; without one, of a cluster that runs in the usual place, if none was named."""
     if data_dir is not None:
         kubeconfig = data_dir.expanduser() / "admin.kubeconfig"
         if not kubeconfig.is_file():

@@ -13,7 +13,7 @@ from typing import Any, Literal, Protocol
 from dray.cluster.podfeeds import SharedPods
 from dray.driver.base import Driver
 from dray.driver.runner import DriverPaths, DriverRunner
-from dray.node.agent import NodeAgent, NodeOptions
+from dray.node.agent import AlreadyRunning, NodeAgent, NodeOptions
 from dray.node.images import ImageFolders
 from dray.node.leftovers import end_all_containers
 from dray.node.processes import ProcessRuntime
@@ -137,7 +137,8 @@ class LocalNode:
 
     def _ended(self, task: asyncio.Task[Any]) -> None:
         if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("%s failed", task.get_name(), exc_info=error)
+            if not isinstance(error, AlreadyRunning):  # that is no failure of ours, and is told to the user
+                log.error("%s failed", task.get_name(), exc_info=error)
             self._fail(error)
 
     async def _end(self, key: str) -> None:
