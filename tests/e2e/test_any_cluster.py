@@ -36,11 +36,21 @@ from dray.api.resources import (
     RESOURCE_CLAIM_TEMPLATES,
     RESOURCE_CLAIMS,
     RESOURCE_SLICES,
+    SERVICE_ACCOUNTS,
     Resource,
 )
 from dray.api.times import parse_time
 from dray.runtime.http_client import HttpClient
-from dray.testing.builders import make_claim, make_class, make_node, make_pod, make_request, make_slice, make_template
+from dray.testing.builders import (
+    make_claim,
+    make_class,
+    make_device,
+    make_node,
+    make_pod,
+    make_request,
+    make_slice,
+    make_template,
+)
 from tests.e2e.control_planes import connect, wait_until_true
 from tests.e2e.servers import serving
 
@@ -82,6 +92,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         name = f"dray-e2e-{cluster.id}"
         arguments = ["scheduler", "--kubeconfig", str(kubeconfig), "--scheduler-name", name]
         stack.enter_context(component(folder, *arguments))
+        asyncio.run(wait_for_account(cluster))
         yield cluster
 
 
@@ -109,10 +120,22 @@ async def build(cluster: Cluster) -> None:
         await client.create(DEVICE_CLASSES, device_class)
         for number in (1, 2):
             await client.create(NODES, make_node(cluster.node(number), labels={"dray-e2e": cluster.id}))
-            item = make_slice(cluster.node(number), ["gpu-0", "gpu-1"], driver=cluster.driver)
+            devices = [make_device("gpu-0", numa=number, model="a"), make_device("gpu-1", numa=3, model="a")]
+            item = make_slice(cluster.node(number), devices, driver=cluster.driver)
             await client.create(RESOURCE_SLICES, item)
         template = make_template("one", request(cluster), namespace=cluster.namespace)
         await client.create(RESOURCE_CLAIM_TEMPLATES, template, cluster.namespace)
+
+
+async def wait_for_account(cluster: Cluster) -> None:
+    """Some servers let nobody make pods in a namespace before it has its service account."""
+
+    async def has_account() -> bool:
+        accounts = await client.list(SERVICE_ACCOUNTS, cluster.namespace)
+        return any(account["metadata"]["name"] == "default" for account in accounts["items"])
+
+    async with connect(cluster.kubeconfig) as client:
+        await wait_until_true(has_account, "the namespace has a service account", PATIENCE)
 
 
 async def remove(cluster: Cluster) -> None:
@@ -140,7 +163,7 @@ async def has_controllers(cluster: Cluster) -> bool:
 
 
 def request(cluster: Cluster, **more: Any) -> Json:
-    return make_request(class_name=cluster.driver, **more)
+    return make_request(**more, class_name=cluster.driver)
 
 
 def pod(cluster: Cluster, name: str, **spec: Any) -> Json:
@@ -255,6 +278,51 @@ async def test_pods_share_a_claim_and_its_node(cluster: Cluster) -> None:
             return not (await user.get(RESOURCE_CLAIMS, "shared")).get("status")
 
         await wait_until_true(is_free, "the claim that nobody uses is deallocated", PATIENCE)
+
+
+async def test_a_selector_and_a_constraint_are_heeded(cluster: Cluster) -> None:
+    numa = f"device.attributes['{cluster.driver}'].numa"
+    wanted = [
+        request(cluster, name="far", selector=f"{numa} == 3"),
+        request(cluster, name="near", selector=f"{numa} < 3"),
+    ]
+    constraint = {"matchAttribute": f"{cluster.driver}/model"}
+    async with connect(cluster.kubeconfig) as client:
+        user = User(client, cluster)
+        claim = make_claim("two", *wanted, namespace=cluster.namespace, constraints=[constraint])
+        await user.create(RESOURCE_CLAIMS, claim)
+        await user.create(PODS, pod(cluster, "choosy", claim="two"))
+        await user.wait_bound("choosy")
+        results = (await user.get(RESOURCE_CLAIMS, "two"))["status"]["allocation"]["devices"]["results"]
+        assert [(result["request"], result["device"]) for result in results] == [("far", "gpu-1"), ("near", "gpu-0")]
+        await user.end("choosy")
+
+
+async def test_a_gated_pod_waits_for_its_gate(cluster: Cluster) -> None:
+    async with connect(cluster.kubeconfig) as client:
+        user = User(client, cluster)
+        await user.create(PODS, pod(cluster, "gated", template="one", schedulingGates=[{"name": "example.com/wait"}]))
+        await user.create(PODS, pod(cluster, "free", template="one"))
+        await user.wait_bound("free")
+        assert "nodeName" not in (await user.get(PODS, "gated"))["spec"]
+        await client.patch(PODS, "gated", {"spec": {"schedulingGates": None}}, cluster.namespace)
+        await user.wait_bound("gated")
+        for name in ("gated", "free"):
+            await user.end(name)
+
+
+async def test_a_claim_in_use_stays_until_its_pod_is_gone(cluster: Cluster) -> None:
+    async with connect(cluster.kubeconfig) as client:
+        user = User(client, cluster)
+        await user.create(RESOURCE_CLAIMS, make_claim("held", request(cluster), namespace=cluster.namespace))
+        await user.create(PODS, pod(cluster, "holder", claim="held"))
+        await user.wait_bound("holder")
+        await client.delete(RESOURCE_CLAIMS, "held", cluster.namespace)
+        claim = await user.get(RESOURCE_CLAIMS, "held")
+        assert claim["metadata"]["deletionTimestamp"]
+        assert claim["status"]["allocation"]
+        await user.end("holder")
+        await user.wait_gone(RESOURCE_CLAIMS, "held")
 
 
 async def test_a_pod_that_does_not_fit_is_told_why_and_goes_when_there_is_room(cluster: Cluster) -> None:
