@@ -13,12 +13,12 @@ from __future__ import annotations
 from contextlib import suppress
 
 from dray.api.errors import NotFound
-from dray.api.meta import Json, ObjectKey
+from dray.api.meta import ObjectKey
 from dray.api.nodes import Node
 from dray.api.pods import Pod, is_terminal
 from dray.api.resources import NODES, PODS
-from dray.api.times import format_time
-from dray.runtime.client import Client, PatchType
+from dray.controllers.disruption import mark_disrupted
+from dray.runtime.client import Client
 from dray.runtime.clock import Clock
 from dray.runtime.informer import Informer
 from dray.runtime.queue import WorkQueue
@@ -97,25 +97,9 @@ class PodGarbageCollector:
         return None
 
     async def _fail(self, pod: Pod, message: str) -> None:
-        if is_terminal(pod):
-            return
-        condition: Json = {
-            "type": "DisruptionTarget",
-            "status": "True",
-            "reason": "DeletionByPodGC",
-            "message": message,
-            "lastTransitionTime": format_time(self._clock.now()),
-        }
-        patch: Json = {"metadata": {"uid": pod.metadata.uid}, "status": {"phase": "Failed", "conditions": [condition]}}
-        with suppress(NotFound):
-            await self._client.patch(
-                PODS,
-                pod.metadata.name,
-                patch,
-                pod.metadata.namespace,
-                patch_type=PatchType.STRATEGIC,
-                subresource="status",
-            )
+        if not is_terminal(pod):
+            with suppress(NotFound):
+                await mark_disrupted(self._client, self._clock, pod, "DeletionByPodGC", message, phase="Failed")
 
     async def _delete(self, pod: Pod) -> None:
         metadata = pod.metadata

@@ -13,14 +13,15 @@ from datetime import datetime, timedelta
 from dray.api.claims import DeviceRequestAllocationResult, ResourceClaim
 from dray.api.devices import DeviceTaint, PoolID
 from dray.api.errors import NotFound
-from dray.api.meta import Json, ObjectKey
+from dray.api.meta import ObjectKey
 from dray.api.pods import Pod, is_terminal
 from dray.api.resources import PODS
 from dray.api.slices import ResourceSlice
 from dray.api.taintrules import DeviceTaintRule
 from dray.api.taints import NO_EXECUTE, matching_tolerations
-from dray.api.times import format_time, parse_time
-from dray.runtime.client import Client, PatchType
+from dray.api.times import parse_time
+from dray.controllers.disruption import mark_disrupted
+from dray.runtime.client import Client
 from dray.runtime.clock import Clock
 from dray.runtime.events import EventRecorder, ObjectReference
 from dray.runtime.informer import Informer
@@ -116,18 +117,8 @@ class DeviceTaintEviction:
         if pod is None or pod.metadata.uid != uid or pod.metadata.deletion_timestamp or is_terminal(pod):
             return
         message = f"Device Taint manager: deleting due to NoExecute taint on a device of claim {claim.metadata.name}"
-        condition: Json = {
-            "type": "DisruptionTarget",
-            "status": "True",
-            "reason": "DeletionByDeviceTaintManager",
-            "message": message,
-            "lastTransitionTime": format_time(self._clock.now()),
-        }
-        patch: Json = {"metadata": {"uid": uid}, "status": {"conditions": [condition]}}
         try:
-            await self._client.patch(
-                PODS, key.name, patch, key.namespace, patch_type=PatchType.STRATEGIC, subresource="status"
-            )
+            await mark_disrupted(self._client, self._clock, pod, "DeletionByDeviceTaintManager", message)
             await self._client.delete(PODS, key.name, key.namespace, uid=uid)
         except NotFound:
             return
