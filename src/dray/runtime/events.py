@@ -20,7 +20,7 @@ from dray.runtime.clock import Clock
 
 log = logging.getLogger(__name__)
 
-QUEUE_LENGTH = 1000
+QUEUE_LENGTH = 10_000
 REMEMBERED = 4096
 MESSAGE_LIMIT = 1024
 
