@@ -88,7 +88,7 @@ class _Explainer:
         self._index: Final = index
         self._claims: Final = claims
         self._limits: Final = limits
-        self._program, view = index.compiled(claims)
+        self._program, view = index.compile(claims)
         self.counting: Final = Counting(index, view)
 
     def look_at(self, names: tuple[str, ...], error: AllocationError | None) -> Group:

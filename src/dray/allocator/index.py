@@ -140,11 +140,6 @@ class Index:
     def class_names(self) -> Iterator[str]:
         return iter(self._classes)
 
-    def compiled(self, claims: Sequence[ResourceClaim]) -> tuple[Program, View]:
-        """The claims as the search sees them, and how they see devices. For explanations."""
-        program = self._compiler.program(claims, self.find_class)
-        return program, self._compiler.view(program)
-
     def compile(self, claims: Sequence[ResourceClaim]) -> tuple[Program, View]:
         """The claims as a program, and how it sees devices. Claims of one template share both."""
         program = self._compiler.program(claims, self.find_class)

@@ -116,7 +116,7 @@ class Reporter:
         """The same for pods that are told the same. What names a claim is for one pod alone."""
         if len(rejected.claims) > 1 or rejected.rejection.error is not None:
             return rejected.queued.key
-        return self._state.picture.index.compiled(rejected.claims)[0]
+        return self._state.picture.index.compile(rejected.claims)[0]
 
     async def _write(self, rejected: Rejected, reason: str, message: str) -> None:
         key, queued = rejected.queued.key, rejected.queued
