@@ -236,8 +236,12 @@ def _closeness(reason: GroupReason) -> tuple[float, ...]:
         return (reason.obstacle, reason.gap.best / max(reason.gap.wanted, 1) if reason.gap.kind != "cel" else 0)
     if not reason.blocked:
         return (reason.obstacle,)
-    worst = min(reason.blocked, key=lambda each: (each.bottleneck.stage, each.available))
-    return (reason.obstacle, worst.bottleneck.stage, worst.available / max(worst.wanted or worst.matching, 1))
+    return (reason.obstacle, *min(map(_served, reason.blocked)))
+
+
+def _served(count: RequestCount) -> tuple[float, int]:
+    """How much of a request could be had, and how far the way to it leads."""
+    return count.available / max(count.wanted or count.matching, 1), count.bottleneck.stage
 
 
 def _merge(reasons: Iterable[GroupReason]) -> Iterator[GroupReason]:

@@ -116,6 +116,16 @@ def test_devices_are_counted_on_their_way() -> None:
     assert count.bottleneck.stage == Stage.FREE
 
 
+def test_the_node_that_has_most_of_it_comes_first() -> None:
+    taint = DeviceTaint(key="broken", effect="NoSchedule")
+    mostly = (*make_devices(3), make_device("bad", taints=(taint,)))
+    slices = [make_slice(make_devices(4), node="half"), make_slice(mostly, node="most"), make_slice((), node="none")]
+    index = make_index(*slices, nodes=["half", "none", "most"])
+    index.apply_claim(make_holder("holder", "dev-0", "dev-1", pool="half"))
+    explanation = ask(index, make_claim(make_request("req", 4)))
+    assert [group.nodes for group in explanation.groups] == [("most",), ("half",), ("none",)]
+
+
 def test_the_selector_that_removes_most_is_told() -> None:
     devices = make_devices(8, index=lambda number: number)
     texts = [f'device.attributes["{DRIVER}"].index {test}' for test in ("< 7", "> 6")]
