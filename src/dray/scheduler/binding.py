@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 
 from dray.api.claims import CLAIM_FINALIZER, ResourceClaim
 from dray.api.codec import decode_as, decode_served, to_json
@@ -21,7 +21,7 @@ from dray.api.meta import Json
 from dray.api.pods import Pod, view_pod
 from dray.api.resources import PODS, RESOURCE_CLAIMS
 from dray.api.times import format_time
-from dray.runtime.certainty import SureStep, get_surely, patch_surely
+from dray.runtime.certainty import SureStep, get_surely, patch_surely, write_surely
 from dray.runtime.client import Client, PatchStep, PatchType
 from dray.runtime.clock import Clock
 from dray.scheduler.decisions import Decision
@@ -92,7 +92,7 @@ class Binder:
         return claim
 
     async def bind(self, decision: Decision) -> None:
-        """Raises StatusError. A bind whose answer got lost may have happened: only the server knows."""
+        """Raises StatusError if it certainly doesn't happen: until then the claims must stay as they are."""
         metadata = decision.pod.metadata
         binding: Json = {
             "apiVersion": "v1",
@@ -100,11 +100,22 @@ class Binder:
             "metadata": {"name": metadata.name, "namespace": metadata.namespace, "uid": metadata.uid},
             "target": {"apiVersion": "v1", "kind": "Node", "name": decision.node},
         }
-        try:
-            await self._client.create(PODS, binding, metadata.namespace, subresource="binding", name=metadata.name)
-        except (StatusError, OSError) as error:
+
+        def send() -> Awaitable[Json]:
+            return self._client.create(PODS, binding, metadata.namespace, subresource="binding", name=metadata.name)
+
+        def look() -> Awaitable[Json]:
+            return get_surely(self._client, self._clock, PODS, metadata.name, metadata.namespace)
+
+        def is_done(found: Json) -> bool:
+            pod = view_pod(found)
+            return pod.metadata.uid == metadata.uid and pod.spec.node_name == decision.node
+
+        try:  # of all copies only one finds the pod without a node
+            await write_surely(self._clock, f"binding of pod {metadata.key}", send, look, is_done)
+        except StatusError:
             if await self._find_node(decision.pod) != decision.node:
-                raise error
+                raise
 
     async def _find_node(self, pod: Pod) -> str:
         """Where the pod is by now; empty if it is nowhere, or gone."""
@@ -118,7 +129,8 @@ class Binder:
     async def take_back(self, decision: Decision, written: Iterable[ResourceClaim], *, deallocate: bool) -> None:
         """Remove the reservations that this attempt made; with `deallocate` also allocations that nobody else uses.
 
-        Best effort: the end of the pod does it, too. If somebody else bound the pod meanwhile, everything stays.
+        If somebody else bound the pod meanwhile, everything stays. When this returns, it is certain what became of it:
+        the next attempt must not build on a reservation that is yet to go.
         """
         try:
             if await self._find_node(decision.pod):
@@ -133,7 +145,7 @@ class Binder:
             await self._unreserve(claim, uid, deallocate=deallocate)
         except Conflict:  # somebody shares it, or a driver reported on its devices
             metadata = claim.metadata
-            found = await self._client.get(RESOURCE_CLAIMS, metadata.name, metadata.namespace)
+            found = await get_surely(self._client, self._clock, RESOURCE_CLAIMS, metadata.name, metadata.namespace)
             current = decode_as(ResourceClaim, found)
             if current.metadata.uid == metadata.uid and is_reserved_for(current, uid):
                 await self._unreserve(current, uid, deallocate=deallocate)
@@ -143,21 +155,32 @@ class Binder:
         status: Json = {"reservedFor": left or None}
         if deallocate and not left:
             status |= {"allocation": None, "devices": None}
-        await self._write_status(claim, status)
+        await self._write_status(claim, status, is_done=lambda found: not is_reserved_for(found, uid))
 
     async def free(self, claim: ResourceClaim) -> None:
         """Clear an allocation that nobody uses and that stands in a pod's way (PostFilter)."""
-        await self._write_status(claim, {"reservedFor": None, "allocation": None, "devices": None})
+        status: Json = {"reservedFor": None, "allocation": None, "devices": None}
+        await self._write_status(claim, status, is_done=lambda found: found.status.allocation is None)
 
-    async def _write_status(self, claim: ResourceClaim, status: Json) -> None:
+    async def _write_status(
+        self, claim: ResourceClaim, status: Json, *, is_done: Callable[[ResourceClaim], bool]
+    ) -> None:
         metadata = claim.metadata
-        patch: Json = {
-            "metadata": {"uid": metadata.uid, "resourceVersion": metadata.resource_version},
-            "status": status,
-        }
+        step = PatchStep({"status": status}, "status").provided(metadata.uid, metadata.resource_version)
+
+        def is_written(found: Json) -> bool:
+            current = decode_as(ResourceClaim, found)
+            return current.metadata.uid == metadata.uid and is_done(current)
+
         try:
-            stored = await self._client.patch(
-                RESOURCE_CLAIMS, metadata.name, patch, metadata.namespace, subresource="status"
+            stored = await patch_surely(
+                self._client,
+                self._clock,
+                RESOURCE_CLAIMS,
+                metadata.name,
+                [SureStep(step, is_written)],
+                metadata.namespace,
+                halfway=lambda found: None,
             )
         except NotFound:
             return
