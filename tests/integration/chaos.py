@@ -20,7 +20,8 @@ from dray.controllers.assembly import Controllers
 from dray.scheduler.scheduler import Scheduler, SchedulerOptions
 from dray.testing.builders import make_claim, make_class, make_node, make_pod, make_request, make_slice, make_template
 from tests.integration.faults import FaultyClient
-from tests.integration.invariants import find_double_use, find_violations, take_snapshot
+from tests.integration.history import History
+from tests.integration.invariants import find_violations, take_snapshot
 from tests.integration.world import World
 
 NODE_COUNT = 4
@@ -67,8 +68,7 @@ class Battle:
         self._world = world
         self._chaos = chaos
         self._random = random.Random(seed)
-        self.bound: set[str] = set()
-        """UIDs of all pods that ever had a node."""
+        self._history = History()
         self._pods: list[str] = []
         self._count = 0
         self._devices = {f"n{n}": [f"gpu-{d}" for d in range(DEVICES)] for n in range(NODE_COUNT)}
@@ -93,21 +93,25 @@ class Battle:
     async def fight(self) -> list[str]:
         """Play all steps, let things settle, and say what is wrong then."""
         await self._build()
-        for component in self._components:
-            component.start()
-        problems: list[str] = []
-        try:
-            for _ in range(self._chaos.steps):
-                await self._step()
-                snapshot = await take_snapshot(self._world.client)
-                problems += find_double_use(snapshot)
-                self.bound |= {pod["metadata"]["uid"] for pod in snapshot.pods if pod["spec"].get("nodeName")}
-            await self._calm_down()
-        finally:
+        async with self._history.recording(self._world.client):
             for component in self._components:
-                await component.kill()
+                component.start()
+            try:
+                for _ in range(self._chaos.steps):
+                    await self._step()
+                await self._calm_down()
+            finally:
+                for component in self._components:
+                    await component.kill()
         snapshot = await take_snapshot(self._world.client)
-        return problems + find_violations(snapshot, devices_changed=self._chaos.devices_change)
+        problems = find_violations(snapshot, devices_changed=self._chaos.devices_change)
+        problems += self._history.find_lapses()
+        return [*problems, self._history.format(*problems)] if problems else []
+
+    @property
+    def bound(self) -> set[str]:
+        """UIDs of all pods that ever had a node."""
+        return self._history.bound_pods
 
     async def _build(self) -> None:
         await self._world.create(make_class())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeVar
 
 from dray.api.errors import InternalError, ServerTimeout, ServiceUnavailable, StatusError, TooManyRequests
@@ -17,10 +17,15 @@ T = TypeVar("T")
 
 BEFORE: tuple[Callable[[str], StatusError], ...] = (ServiceUnavailable, TooManyRequests)
 AFTER: tuple[Callable[[str], StatusError], ...] = (ServerTimeout, InternalError, ServiceUnavailable)
+LATEST = 200
+"""Turns of the event loop after which a call whose caller was told of a timeout is carried out all the same."""
 
 
 class FaultyClient:
-    """Fails `rate` of all calls, half of them after they took effect; watches break about as often per event."""
+    """Fails `rate` of all calls: before they took effect, after it, or with the effect still to come.
+
+    Watches break about as often per event.
+    """
 
     def __init__(self, client: Client, rate: float, seed: int, *, pauses: int = 3) -> None:
         self._client = client
@@ -29,6 +34,7 @@ class FaultyClient:
         self._pauses = pauses
         self.is_calm = False
         """No more bad luck, so that things can settle."""
+        self._late: set[asyncio.Task[None]] = set()
 
     def _strikes(self) -> bool:
         return not self.is_calm and self._random.random() < self._rate
@@ -38,14 +44,28 @@ class FaultyClient:
         for _ in range(self._random.randrange(self._pauses + 1)):
             await asyncio.sleep(0)
         if self._strikes():
-            if self._random.random() < 0.5:
-                raise self._random.choice(BEFORE)("bad luck: not done")
-            await call()
-            raise self._random.choice(AFTER)("bad luck: done, but not told")
+            match self._random.randrange(4):
+                case 0 | 1:
+                    raise self._random.choice(BEFORE)("bad luck: not done")
+                case 2:
+                    await call()
+                    raise self._random.choice(AFTER)("bad luck: done, but not told")
+                case _:
+                    task = asyncio.create_task(self._do_late(call, self._random.randrange(LATEST)))
+                    self._late.add(task)
+                    task.add_done_callback(self._late.discard)
+                    raise self._random.choice(AFTER)("bad luck: done later")
         result = await call()
         for _ in range(self._random.randrange(self._pauses + 1)):
             await asyncio.sleep(0)
         return result
+
+    @staticmethod
+    async def _do_late(call: Callable[[], Awaitable[Any]], turns: int) -> None:
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        with suppress(StatusError):  # nobody listens any more
+            await call()
 
     @property
     def joins_steps(self) -> bool:

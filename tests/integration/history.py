@@ -55,6 +55,12 @@ class History:
     def has_seen(self, resource: Resource, name: str) -> bool:
         return any(change.resource is resource and change.name == name for change in self._changes)
 
+    @property
+    def bound_pods(self) -> set[str]:
+        """UIDs of all pods that ever had a node."""
+        pods = (change.obj for change in self._changes if change.resource is PODS and change.obj is not None)
+        return {pod["metadata"]["uid"] for pod in pods if pod["spec"].get("nodeName")}
+
     async def _follow(self, client: Client, resource: Resource, revision: str) -> None:
         while True:
             try:

@@ -83,7 +83,8 @@ class LeaderElector:
             if not lost:
                 await self._release()
         if lost:
-            raise LostLease(f"{self._identity} lost lease {self._namespace}/{self._name}")
+            cause = None if renewing.cancelled() else renewing.exception()
+            raise LostLease(f"{self._identity} lost lease {self._namespace}/{self._name}") from cause
         if not leading.cancelled() and (error := leading.exception()) is not None:
             raise error
 
