@@ -13,12 +13,15 @@ import asyncio
 import cProfile
 import pstats
 import resource
+import signal
 import statistics
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
-from typing import Any
+from types import FrameType
+from typing import Any, Self
 
 from dray.api.resources import DEVICE_CLASSES, NODES, PODS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_SLICES
 from dray.apiserver.dispatch import Api
@@ -37,6 +40,32 @@ KUBERNETES = {"fill": 32.0, "steady": 37.0, "match": 15.0}
 NAMESPACE = "default"
 CREATORS = 32
 SECONDS = 10.0
+
+
+class Sampler:
+    """Looks every few milliseconds of processor time at what the event loop does, and counts in whose code it is."""
+
+    INTERVAL = 0.05
+
+    def __init__(self) -> None:
+        self._counts: Counter[str] = Counter()
+
+    def __enter__(self) -> Self:
+        signal.signal(signal.SIGPROF, self._sample)
+        signal.setitimer(signal.ITIMER_PROF, self.INTERVAL, self.INTERVAL)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+
+    def _sample(self, _: int, frame: FrameType | None) -> None:
+        while frame is not None and not frame.f_globals["__name__"].startswith("dray."):
+            frame = frame.f_back
+        self._counts["event loop" if frame is None else frame.f_globals["__name__"].split(".")[1]] += 1
+
+    def __str__(self) -> str:
+        total = sum(self._counts.values())
+        return ", ".join(f"{name} {count / total:.0%}" for name, count in self._counts.most_common())
 
 
 class Stack:
@@ -199,10 +228,12 @@ async def run(
         stack = Stack()
         await stack.start(Path(directory))
         try:
-            seconds, cpu, names = await play(stack)
+            with Sampler() as sampler:
+                seconds, cpu, names = await play(stack)
             rate = len(names) / seconds
             compared = f"{rate / baseline:5.1f}x {of}" if baseline else " " * 16
             report(title, rate, compared, cpu, [stack.bound[name] - stack.created[name] for name in names], stack)
+            print(f"        in whose code, setting up included: {sampler}")
         finally:
             await stack.stop()
     return rate
