@@ -26,6 +26,8 @@ from dray.validation.statusauthz import Access, Decision, Requester
 from dray.validation.strategy import create, update, update_status
 
 _WITH_STATUS: Final = ("ResourceClaim", "DeviceTaintRule")
+_SPEC_AND_STATUS: Final = frozenset(("spec", "status"))
+_SPEC_ONLY: Final = frozenset(("spec",))
 _HUB_API_VERSION: Final = f"{RESOURCE_GROUP}/v1"
 _SHAPED_LIKE_HUB: Final = ("v1", "v1beta2")
 
@@ -44,6 +46,10 @@ class DeviceStrategy:
     @property
     def has_status(self) -> bool:
         return self.kind in _WITH_STATUS
+
+    @property
+    def _parts(self) -> frozenset[str]:
+        return _SPEC_AND_STATUS if self.has_status else _SPEC_ONLY
 
     def decode(
         self, body: bytes | Json, version: str, now: str, problems: list[str] | None, live: Live | None = None
@@ -73,10 +79,11 @@ class DeviceStrategy:
     def _decode_changes(self, body: Json, version: str, now: str, problems: list[str] | None, live: Live) -> Any:
         """What the body shares with the live object is taken from its typed form."""
         body, old = _without_managers(body), _typed(live.record)
-        same: set[str] = {name for name in ("spec", "status") if name in body and body[name] is live.obj.get(name)}
-        if problems is None and "spec" in same:
+        given = self._parts & body.keys()
+        same = {name for name in given if body[name] is live.obj.get(name)}
+        if problems is None and "spec" in same and "metadata" in body:
             try:
-                return _patched(old, body, same)
+                return _patched(old, body, given - same)
             except msgspec.ValidationError:  # for the exact decoder, which says what is wrong
                 pass
         changed = {name: value for name, value in body.items() if name not in same}
@@ -158,10 +165,10 @@ def _typed(old: Old) -> Any:
     return form
 
 
-def _patched(old: Any, body: Json, same: set[str]) -> Any:
-    """The stored object with other metadata, and another status if that isn't the same. Raises ValidationError."""
+def _patched(old: Any, body: Json, changed: frozenset[str]) -> Any:
+    """The stored object with other metadata, and another status if that changed. Raises ValidationError."""
     metadata = msgspec.convert(body["metadata"], ObjectMeta)
-    if "status" in same or "status" not in body:
+    if "status" not in changed:
         return replace(old, metadata=metadata)
     status = convert_part(body["status"], type(old.status))
     return replace(old, metadata=metadata, status=default_status(status))

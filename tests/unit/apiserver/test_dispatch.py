@@ -233,3 +233,24 @@ async def test_the_old_way_to_watch_one_object(api: Caller) -> None:
     path = CLAIMS.replace("/v1/namespaces", "/v1/watch/namespaces")
     events = (await api.ask("GET", f"{path}/b?timeoutSeconds=1")).events
     assert [event["object"]["metadata"]["name"] for event in events] == ["b"]
+
+
+@pytest.mark.parametrize("validation", ["Ignore", "Warn"])
+async def test_a_patch_of_a_status_that_the_kind_does_not_have_changes_nothing(api: Caller, validation: str) -> None:
+    before = await api.create(CLASSES, {"metadata": {"name": "gpu"}, "spec": {}})
+    path = f"{CLASSES}/gpu?fieldValidation={validation}"
+    added = {"status": {"a": 1}}
+    answer = await api.ask("PATCH", path, added, content_type="application/merge-patch+json")
+    assert answer.json == before
+    null = [{"op": "add", "path": "/status", "value": None}]
+    answer = await api.ask("PATCH", path, null, content_type="application/json-patch+json")
+    assert answer.json == before
+
+
+@pytest.mark.parametrize("validation", ["Ignore", "Warn"])
+async def test_a_patch_that_removes_all_metadata_is_refused(api: Caller, validation: str) -> None:
+    await api.create(CLAIMS, make_claim("c"))
+    path, patch = f"{CLAIMS}/c?fieldValidation={validation}", {"metadata": None}
+    answer = await api.ask("PATCH", path, patch, content_type="application/merge-patch+json")
+    assert answer.status == 422
+    assert "metadata.name: Required value" in answer.message
