@@ -131,6 +131,16 @@ async def test_in_foreground_dependents_that_do_not_block_do_not_hold_the_owner(
     assert await maps(world) == {"child"}
 
 
+async def test_in_foreground_a_dependent_that_has_another_owner_holds_nobody(world: World) -> None:
+    async with at_work(world):
+        owner, other = await make_map(world, "owner"), await make_map(world, "other")
+        await make_map(world, "child", owner, other, blocking=True)
+        await world.settle()
+        await world.delete(CONFIG_MAPS, "owner", propagation_policy="Foreground")
+        await world.settle()
+    assert await maps(world) == {"other", "child"}
+
+
 async def test_in_foreground_grandchildren_go_before_children(world: World) -> None:
     async with at_work(world):
         owner = await make_map(world, "owner")

@@ -114,6 +114,8 @@ class GarbageCollector:
                 return
             for owner in previous.owners:
                 self._dependents.get(owner.uid, set()).discard(node.uid)
+                if owner not in node.owners and owner.uid in self._nodes:
+                    self._queue.add(owner.uid)  # it may have waited for this one to go
         self._nodes[node.uid] = node
         for owner in node.owners:
             self._dependents.setdefault(owner.uid, set()).add(node.uid)
