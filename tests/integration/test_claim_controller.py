@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry
 from dray.api.claims import CLAIM_FINALIZER
 from dray.api.meta import Json
 from dray.api.pods import view_pod
-from dray.api.resources import PODS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS
+from dray.api.resources import PODS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS, Resource
 from dray.controllers.claims import ClaimController
 from dray.controllers.metrics import ClaimMetrics
 from dray.runtime.decoding import decode_claim, decode_template
@@ -26,10 +26,12 @@ async def world() -> World:
     return await World.make()
 
 
-def at_work(world: World) -> AbstractAsyncContextManager[None]:
+def at_work(world: World, *, first: Resource = PODS) -> AbstractAsyncContextManager[None]:
+    """`first` is what the controller gets to see before anything else."""
     world.metrics = CollectorRegistry()
 
     def make(informers: Informers, queue: WorkQueue[Any]) -> Reconcile[Any]:
+        informers.of(first)
         controller = ClaimController(
             world.client,
             informers.typed(PODS, view_pod),
@@ -100,7 +102,8 @@ async def test_a_claim_made_before_a_crash_is_used_after_it(world: World) -> Non
     assert await claim_names(world, "p") == ["p-gpu-abcde"]
 
 
-async def test_of_two_claims_that_were_made_for_one_entry_the_noted_one_stays(world: World) -> None:
+@pytest.mark.parametrize("first", [PODS, RESOURCE_CLAIMS], ids=["pods", "claims"])
+async def test_of_two_claims_that_were_made_for_one_entry_the_noted_one_stays(world: World, first: Resource) -> None:
     pod = await world.create(make_template("t"), make_pod("p", template="t"))
     for name in ("p-gpu-aaaaa", "p-gpu-bbbbb"):
         claim = make_claim(name)
@@ -109,7 +112,7 @@ async def test_of_two_claims_that_were_made_for_one_entry_the_noted_one_stays(wo
         await world.create(claim)
     status = {"resourceClaimStatuses": [{"name": "gpu", "resourceClaimName": "p-gpu-bbbbb"}]}
     await world.client.patch(PODS, "p", {"status": status}, "default", subresource="status")
-    async with at_work(world):
+    async with at_work(world, first=first):
         pass
     assert await claim_names(world, "p") == ["p-gpu-bbbbb"]
     assert await world.names(RESOURCE_CLAIMS) == ["p-gpu-bbbbb"]
@@ -196,6 +199,31 @@ async def test_the_reservation_of_another_pod_of_the_same_name_is_removed(world:
     await world.create(make_pod("p", claim="c"))
     async with at_work(world):
         pass
+    assert (await world.get(RESOURCE_CLAIMS, "c"))["status"] == {}
+
+
+@pytest.mark.parametrize("claim", ["c", ""], ids=["same claim", "no claim"])
+async def test_a_pod_that_was_replaced_unseen_gives_up_its_claim(world: World, claim: str) -> None:
+    await world.create(make_claim("c"), make_pod("p", claim="c"))
+    await world.allocate("c", "gpu-0", "p")
+    async with at_work(world):
+        await world.delete(PODS, "p", grace_period_seconds=0)
+        await world.create(make_pod("p", claim=claim))
+        await world.registry.store.compact(world.registry.store.current_revision)  # pods are listed again
+        await world.settle()
+        await world.advance(1)
+    assert (await world.get(RESOURCE_CLAIMS, "c"))["status"] == {}
+
+
+async def test_a_finished_pod_gives_up_the_claim_for_its_extended_resources(world: World) -> None:
+    await world.create(make_claim("c"), make_pod("p"))
+    mapping = {"containerName": "main", "resourceName": "example.com/gpu", "requestName": "gpu"}
+    status = {"extendedResourceClaimStatus": {"resourceClaimName": "c", "requestMappings": [mapping]}}
+    await world.client.patch(PODS, "p", {"status": status}, "default", subresource="status")
+    await world.allocate("c", "gpu-0", "p")
+    async with at_work(world):
+        await world.set_phase("p", "Succeeded")
+        await world.settle()
     assert (await world.get(RESOURCE_CLAIMS, "c"))["status"] == {}
 
 

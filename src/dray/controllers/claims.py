@@ -78,16 +78,26 @@ class ClaimController:
         templates.add_handler(self._template_changed)
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
-        pod = new or old
-        if pod is None or not pod.spec.resource_claims:
-            return
         if old is not None and (new is None or new.metadata.uid != old.metadata.uid):
-            self._gone.add(old.metadata.uid)
-        if new is None or is_terminal(new) or _will_never_run(new):
-            for name in _claim_names(pod):
-                self._queue.add(ClaimKey("claim", ObjectKey(pod.metadata.namespace, name)))
-        if new is not None and _may_need_claims(old, new) and not self._is_served(new):
+            if _uses_claims(old):
+                self._gone.add(old.metadata.uid)
+                self._look_at_claims_of(old)
+            old = None
+        if new is None or not _uses_claims(new):
+            return
+        if is_terminal(new) or _will_never_run(new):
+            self._look_at_claims_of(new)
+        if old is None or old.status.resource_claim_statuses != new.status.resource_claim_statuses:
+            # Claims may have been seen before the pod that they were made for, or before it said which one it uses.
+            for claim in self._claims.by_index("owner", new.metadata.uid):
+                if not self._is_in_order(claim):
+                    self._queue.add(ClaimKey("claim", claim.metadata.key))
+        if _may_need_claims(old, new) and not self._is_served(new):
             self._queue.add(ClaimKey("pod", new.metadata.key))
+
+    def _look_at_claims_of(self, pod: Pod) -> None:
+        for name in _claim_names(pod):
+            self._queue.add(ClaimKey("claim", ObjectKey(pod.metadata.namespace, name)))
 
     def _claim_changed(self, old: ResourceClaim | None, new: ResourceClaim | None) -> None:
         self._metrics.claim_changed(old, new)
@@ -317,6 +327,10 @@ class ClaimController:
             await self._client.delete(
                 RESOURCE_CLAIMS, claim.metadata.name, claim.metadata.namespace, uid=claim.metadata.uid
             )
+
+
+def _uses_claims(pod: Pod) -> bool:
+    return bool(pod.spec.resource_claims) or pod.status.extended_resource_claim_status is not None
 
 
 def _may_need_claims(old: Pod | None, new: Pod) -> bool:
