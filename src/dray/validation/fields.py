@@ -1,11 +1,12 @@
 """Where something is wrong and what: field paths, and errors worded as Kubernetes words them.
 
 Paths are cheap to carry and only turned into text when an error is made, since most objects have none. They are the
-same for every object, so each is made once.
+same for every object, so most are made once.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -14,7 +15,10 @@ from typing import Final
 from dray.api.meta import Json
 from dray.validation.rendering import JsonText, quote, render_value
 
+_REMEMBERED_PATHS: Final = 20_000
+"""In all: what is sent to us must not decide how much we remember."""
 _REMEMBERED_ITEMS: Final = 128
+_count: Final = itertools.count()
 
 
 class Path:
@@ -22,26 +26,30 @@ class Path:
 
     __slots__ = ("_known", "_parent", "_step")
 
-    def __init__(self, step: str, parent: Path | None = None) -> None:
+    def __init__(self, step: str, parent: Path | None = None, known: dict[str | int, Path] | None = None) -> None:
         self._step = step
         self._parent = parent
-        self._known: dict[str | int, Path] = {}
+        self._known = _NOTHING if known is None else known
         """Places below this one that were asked for before: fields, and the first items of lists."""
 
     def child(self, *names: str) -> Path:
         path = self
         for name in names:
-            known = path._known
-            path = known.get(name) or known.setdefault(name, Path("." + name, path))
+            path = path._known.get(name) or path._below(name, "." + name)
         return path
 
     def index(self, position: int) -> Path:
         if position >= _REMEMBERED_ITEMS:
             return Path(f"[{position}]", self)
-        return self._known.get(position) or self._known.setdefault(position, Path(f"[{position}]", self))
+        return self._known.get(position) or self._below(position, f"[{position}]")
 
     def key(self, name: str) -> Path:
         return Path(f"[{name}]", self)
+
+    def _below(self, key: str | int, step: str) -> Path:
+        if self._known is _NOTHING or next(_count) >= _REMEMBERED_PATHS:
+            return Path(step, self)
+        return self._known.setdefault(key, Path(step, self, {}))
 
     def __str__(self) -> str:
         steps: list[str] = []
@@ -55,9 +63,12 @@ class Path:
         return f"Path({str(self)!r})"
 
 
-METADATA = Path("metadata")
-SPEC = Path("spec")
-STATUS = Path("status")
+_NOTHING: Final[dict[str | int, Path]] = {}
+"""That of places which nobody remembers, and so none below them."""
+
+METADATA = Path("metadata", known={})
+SPEC = Path("spec", known={})
+STATUS = Path("status", known={})
 
 
 class ErrorType(Enum):

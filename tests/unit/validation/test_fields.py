@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import gc
+import itertools
+
 import pytest
 
 from dray.validation.fields import (
@@ -26,6 +29,14 @@ def test_a_path_reads_as_in_kubernetes() -> None:
 def test_a_path_is_not_changed_by_its_children() -> None:
     SPEC.child("devices")
     assert str(SPEC) == "spec"
+
+
+def test_large_objects_do_not_leave_their_paths_behind() -> None:
+    for one, two, three in itertools.product(range(50), repeat=3):
+        path = SPEC.child("a").index(one).child("b").index(two).child("c").index(three)
+        assert str(path) == f"spec.a[{one}].b[{two}].c[{three}]"
+    del path
+    assert sum(isinstance(each, Path) for each in gc.get_objects()) < 25_000
 
 
 @pytest.mark.parametrize(
