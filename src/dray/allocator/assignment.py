@@ -26,6 +26,9 @@ def can_assign(needs: Sequence[int], devices: Sequence[int], shareable: int = 0)
         return True
     if total > union.bit_count():
         return False
+    # Of two slots that is all there is to it; and slots that want no device in common don't get in each other's way.
+    if len(wanting) == 2 or sum([whole.bit_count() for _, whole in wanting]) == union.bit_count():
+        return True
     return _Flow(wanting).is_enough()
 
 

@@ -75,7 +75,10 @@ class _Chooser:
 
 
 def _column(want: Want, number: int) -> AttributeColumn | None:
-    return next((column for other, column in want.option.columns if other == number), None)
+    for other, column in want.option.columns:
+        if other == number:
+            return column
+    return None
 
 
 def _elements(slots: list[Wants], number: int, bound: int) -> list[int]:
@@ -92,13 +95,14 @@ def _with_element(slots: list[Wants], number: int, element: int) -> list[Wants] 
     for ways in slots:
         kept: Wants = []
         for want in ways:
+            option, needed, devices = want
             column = _column(want, number)
             if column is None:
                 kept.append(want)
                 continue
-            devices = want.devices & column.masks.get(element, 0)
-            if devices.bit_count() >= want.needed:
-                kept.append(want._replace(devices=devices))
+            devices &= column.masks.get(element, 0)
+            if devices.bit_count() >= needed:
+                kept.append(Want(option, needed, devices))
         if not kept:
             return None
         left.append(kept)
