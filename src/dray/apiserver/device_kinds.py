@@ -81,7 +81,7 @@ class DeviceStrategy:
         body, old = _without_managers(body), _typed(live.record)
         given = self._parts & body.keys()
         same = {name for name in given if body[name] is live.obj.get(name)}
-        if problems is None and "spec" in same and "metadata" in body:
+        if problems is None and "spec" in same and given == self._parts and "metadata" in body:
             try:
                 return _patched(old, body, given - same)
             except msgspec.ValidationError:  # for the exact decoder, which says what is wrong

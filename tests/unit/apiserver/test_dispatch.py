@@ -248,6 +248,17 @@ async def test_a_patch_of_a_status_that_the_kind_does_not_have_changes_nothing(a
 
 
 @pytest.mark.parametrize("validation", ["Ignore", "Warn"])
+async def test_a_patch_can_remove_the_whole_status(api: Caller, validation: str) -> None:
+    await api.create(CLAIMS, make_claim("c"))
+    result = {"request": "gpu", "driver": "d.example.com", "pool": "p", "device": "x"}
+    path = f"{CLAIMS}/c/status?fieldValidation={validation}"
+    for status in ({"allocation": {"devices": {"results": [result]}}}, None):
+        answer = await api.ask("PATCH", path, {"status": status}, content_type="application/merge-patch+json")
+        assert answer.status == 200, answer.body
+        assert bool(answer.json["status"]) == bool(status)
+
+
+@pytest.mark.parametrize("validation", ["Ignore", "Warn"])
 async def test_a_patch_that_removes_all_metadata_is_refused(api: Caller, validation: str) -> None:
     await api.create(CLAIMS, make_claim("c"))
     path, patch = f"{CLAIMS}/c?fieldValidation={validation}", {"metadata": None}
