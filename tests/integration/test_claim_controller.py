@@ -322,3 +322,15 @@ async def test_the_numbers_that_the_kep_asks_for_are_kept(world: World) -> None:
     assert value("resourceclaim_controller_with_cel_constraint") == 0
     generated = {"allocated": "false", "admin_access": "false", "source": "resource_claim_template"}
     assert value("resourceclaim_controller_resource_claims", **generated) == 1
+
+
+async def test_a_claim_that_changes_its_source_is_counted_once(world: World) -> None:
+    await world.create(make_claim("c"))
+    async with at_work(world):
+        annotations = {"resource.kubernetes.io/pod-claim-name": "gpu"}
+        await world.client.patch(RESOURCE_CLAIMS, "c", {"metadata": {"annotations": annotations}}, "default")
+        await world.settle()
+        await world.delete(RESOURCE_CLAIMS, "c")
+        await world.settle()
+    counts = [metric.samples for metric in world.metrics.collect() if metric.name.endswith("_resource_claims")]
+    assert {sample.value for samples in counts for sample in samples} == {0}

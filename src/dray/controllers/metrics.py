@@ -56,7 +56,11 @@ class ClaimMetrics(Collector):
 
 def _differ(old: ResourceClaim, new: ResourceClaim) -> bool:
     """Whether a change can matter here; most don't."""
-    return (old.status.allocation is None) != (new.status.allocation is None) or old.spec != new.spec
+    return (
+        (old.status.allocation is None) != (new.status.allocation is None)
+        or old.spec != new.spec
+        or old.metadata.annotations != new.metadata.annotations
+    )
 
 
 class _Traits(NamedTuple):
