@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
-from dray.api.errors import Conflict, StatusError
+from dray.api.errors import Conflict, StatusError, TooManyRequests
 from dray.api.meta import Json
 from dray.api.resources import Resource
 from dray.runtime.client import Client, PatchStep
@@ -107,7 +107,7 @@ async def get_surely(client: Client, clock: Clock, resource: Resource, name: str
         try:
             return await client.get(resource, name, namespace)
         except (StatusError, OSError) as error:
-            if not is_doubtful(error):
+            if not is_doubtful(error) and not isinstance(error, TooManyRequests):
                 raise
             log.info("%s %s/%s: %s", resource.plural, namespace, name, error)
         await clock.sleep(delay)

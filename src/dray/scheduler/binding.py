@@ -4,6 +4,10 @@ Every write of a claim carries its UID and resourceVersion: a claim that somebod
 and the pod is tried again from a fresh look. A write whose answer gets lost is followed up until it is known what
 became of it, because its devices may be given to others only if it certainly didn't happen.
 
+A claim may be reserved for the pod before we come: by an earlier attempt, or by another scheduler, which may be about
+to take it back. Who goes on with such a reservation leaves a mark in the claim first. So either the mark meets a claim
+that changed, or the one who takes back does; and who meets a changed claim leaves it alone.
+
 What was written before a failure is taken back as far as the KEP asks (Unreserve): the reservation goes; an allocation
 stays and is used or freed later, unless the devices turned out to be of no use.
 """
@@ -12,11 +16,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import uuid
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
+from typing import Final
 
 from dray.api.claims import CLAIM_FINALIZER, ResourceClaim
 from dray.api.codec import decode_as, decode_served, to_json
-from dray.api.errors import Conflict, NotFound, StatusError
+from dray.api.errors import NotFound, StatusError
 from dray.api.meta import Json
 from dray.api.pods import Pod, view_pod
 from dray.api.resources import PODS, RESOURCE_CLAIMS
@@ -30,6 +37,9 @@ from dray.scheduler.podclaims import is_reserved_for
 log = logging.getLogger(__name__)
 
 
+ADOPTED: Final = "dray.dev/adopted"
+"""Annotation: changes whenever a scheduler goes on with a reservation that it found."""
+
 ClaimHandler = Callable[[ResourceClaim], None]
 
 
@@ -42,19 +52,30 @@ class Binder:
         self._written = written
         self._noted = noted
 
-    async def write_claims(self, decision: Decision, written: list[ResourceClaim]) -> None:
-        """All side by side. Raises StatusError; `written` gets those that were stored, also then."""
-        if len(decision.changes) == 1:
-            written.append(await self._write(*decision.changes[0], decision.pod))
+    async def write_claims(
+        self, decision: Decision, written: list[ResourceClaim], adopted: list[ResourceClaim]
+    ) -> None:
+        """All side by side. Raises StatusError; the lists get the claims as they were stored, also then."""
+        if len(decision.changes) == 1 and not decision.kept:
+            await self._write(*decision.changes[0], decision.pod, written, adopted)
             return
-        writes = [self._write(before, after, decision.pod) for before, after in decision.changes]
-        results = await asyncio.gather(*writes, return_exceptions=True)
-        written += [result for result in results if not isinstance(result, BaseException)]
+        results = await asyncio.gather(
+            *(self._write(before, after, decision.pod, written, adopted) for before, after in decision.changes),
+            *(self._adopt(claim, decision.pod, adopted) for claim in decision.kept),
+            return_exceptions=True,
+        )
         for result in results:
-            if isinstance(result, BaseException):
+            if result is not None:
                 raise result
 
-    async def _write(self, before: ResourceClaim, after: ResourceClaim, pod: Pod) -> ResourceClaim:
+    async def _write(
+        self,
+        before: ResourceClaim,
+        after: ResourceClaim,
+        pod: Pod,
+        written: list[ResourceClaim],
+        adopted: list[ResourceClaim],
+    ) -> None:
         metadata = before.metadata
         steps: list[SureStep] = []
         if after.status.allocation is not None and CLAIM_FINALIZER not in metadata.finalizers:
@@ -70,10 +91,14 @@ class Binder:
         if before.status.allocation is not None:
             status = {"reservedFor": status["reservedFor"]}
 
+        was_found = False
+
         def is_done(found: Json) -> bool:
+            nonlocal was_found
             claim = decode_as(ResourceClaim, found)
             is_same = claim.metadata.uid == metadata.uid and claim.status.allocation == after.status.allocation
-            return is_same and is_reserved_for(claim, pod.metadata.uid)
+            was_found = is_same and is_reserved_for(claim, pod.metadata.uid)
+            return was_found
 
         steps.append(SureStep(PatchStep({"status": status}, "status"), is_done))
         first = steps[0].step.provided(metadata.uid, metadata.resource_version)
@@ -89,7 +114,19 @@ class Binder:
         )
         claim = decode_served(ResourceClaim, stored)
         self._written(claim)
-        return claim
+        if was_found:  # another scheduler may have decided the same, and have been the one who wrote
+            await self._adopt(claim, pod, adopted)
+        else:
+            written.append(claim)
+
+    async def _adopt(self, claim: ResourceClaim, pod: Pod, adopted: list[ResourceClaim]) -> None:
+        mark = str(uuid.uuid4())
+        step = PatchStep({"metadata": {"annotations": {ADOPTED: mark}}})
+
+        def is_done(found: ResourceClaim) -> bool:
+            return found.metadata.annotations.get(ADOPTED) == mark and is_reserved_for(found, pod.metadata.uid)
+
+        adopted.append(await self._patch(claim, step, is_done))
 
     async def bind(self, decision: Decision) -> None:
         """Raises StatusError if it certainly doesn't happen: until then the claims must stay as they are."""
@@ -126,29 +163,24 @@ class Binder:
             return ""
         return current.spec.node_name if current.metadata.uid == metadata.uid else ""
 
-    async def take_back(self, decision: Decision, written: Iterable[ResourceClaim], *, deallocate: bool) -> None:
-        """Remove the reservations that this attempt made; with `deallocate` also allocations that nobody else uses.
+    async def take_back(self, pod: Pod, claims: Iterable[ResourceClaim], *, deallocate: bool) -> None:
+        """Remove the reservations for the pod; with `deallocate` also allocations that nobody else uses.
 
-        If somebody else bound the pod meanwhile, everything stays. When this returns, it is certain what became of it:
-        the next attempt must not build on a reservation that is yet to go.
+        If somebody else bound the pod meanwhile, everything stays, and so does a claim that somebody else changed: it
+        may be them now who rely on it. When this returns, it is certain what became of it: the next attempt must not
+        build on a reservation that is yet to go.
         """
         try:
-            if await self._find_node(decision.pod):
+            if await self._find_node(pod):
                 return
-            for claim in written:
-                await self._release(claim, decision.pod.metadata.uid, deallocate=deallocate)
-        except (StatusError, OSError) as error:
-            log.info("pod %s: its reservations were not taken back: %s", decision.pod.metadata.key, error)
-
-    async def _release(self, claim: ResourceClaim, uid: str, *, deallocate: bool) -> None:
-        try:
-            await self._unreserve(claim, uid, deallocate=deallocate)
-        except Conflict:  # somebody shares it, or a driver reported on its devices
-            metadata = claim.metadata
-            found = await get_surely(self._client, self._clock, RESOURCE_CLAIMS, metadata.name, metadata.namespace)
-            current = decode_as(ResourceClaim, found)
-            if current.metadata.uid == metadata.uid and is_reserved_for(current, uid):
-                await self._unreserve(current, uid, deallocate=deallocate)
+        except StatusError as error:
+            log.info("pod %s: its reservations stay: %s", pod.metadata.key, error)
+            return
+        for claim in claims:
+            try:
+                await self._unreserve(claim, pod.metadata.uid, deallocate=deallocate)
+            except StatusError as error:
+                log.info("pod %s: its reservation of %s stays: %s", pod.metadata.key, claim.metadata.key, error)
 
     async def _unreserve(self, claim: ResourceClaim, uid: str, *, deallocate: bool) -> None:
         left = [to_json(user) for user in claim.status.reserved_for if user.uid != uid]
@@ -165,26 +197,30 @@ class Binder:
     async def _write_status(
         self, claim: ResourceClaim, status: Json, *, is_done: Callable[[ResourceClaim], bool]
     ) -> None:
+        with suppress(NotFound):
+            await self._patch(claim, PatchStep({"status": status}, "status"), is_done)
+
+    async def _patch(
+        self, claim: ResourceClaim, step: PatchStep, is_done: Callable[[ResourceClaim], bool]
+    ) -> ResourceClaim:
         metadata = claim.metadata
-        step = PatchStep({"status": status}, "status").provided(metadata.uid, metadata.resource_version)
 
         def is_written(found: Json) -> bool:
             current = decode_as(ResourceClaim, found)
             return current.metadata.uid == metadata.uid and is_done(current)
 
-        try:
-            stored = await patch_surely(
-                self._client,
-                self._clock,
-                RESOURCE_CLAIMS,
-                metadata.name,
-                [SureStep(step, is_written)],
-                metadata.namespace,
-                halfway=lambda found: None,
-            )
-        except NotFound:
-            return
-        self._written(decode_as(ResourceClaim, stored))
+        stored = await patch_surely(
+            self._client,
+            self._clock,
+            RESOURCE_CLAIMS,
+            metadata.name,
+            [SureStep(step.provided(metadata.uid, metadata.resource_version), is_written)],
+            metadata.namespace,
+            halfway=lambda found: None,
+        )
+        claim = decode_as(ResourceClaim, stored)
+        self._written(claim)
+        return claim
 
     async def report(self, pod: Pod, reason: str, message: str) -> None:
         """The PodScheduled condition of a pod that can't be placed."""

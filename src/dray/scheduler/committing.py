@@ -53,9 +53,10 @@ class Committer:
 
     async def commit(self, queued: QueuedPod, decision: Decision) -> None:
         written: list[ResourceClaim] = []
+        adopted: list[ResourceClaim] = []
         try:
             with self._metrics.pre_bind.time():
-                await self._binder.write_claims(decision, written)
+                await self._binder.write_claims(decision, written, adopted)
                 await self._state.wait_confirmed(decision)
                 if needs_waiting(decision.after):
                     await self._wait_for_devices(decision.after)
@@ -63,7 +64,7 @@ class Committer:
             with self._metrics.bind.time():
                 await self._binder.bind(decision)
         except (StatusError, OSError, DevicesNotReady, DevicesTaken) as error:
-            await self._give_up(queued, decision, written, error)
+            await self._give_up(queued, decision, written, adopted, error)
         else:
             self._metrics.attempts.labels("scheduled").inc()
             for before, after in decision.changes:
@@ -100,19 +101,26 @@ class Committer:
         return self._binding_timeout - max(ages, default=0.0)
 
     async def _give_up(
-        self, queued: QueuedPod, decision: Decision, written: Sequence[ResourceClaim], error: Exception
+        self,
+        queued: QueuedPod,
+        decision: Decision,
+        written: Sequence[ResourceClaim],
+        adopted: Sequence[ResourceClaim],
+        error: Exception,
     ) -> None:
         self._metrics.attempts.labels("error").inc()
         log.info("pod %s: not bound to %s: %s", decision.pod.metadata.key, decision.node, error)
         match error:
             case DevicesNotReady():
-                release: Sequence[ResourceClaim] = decision.after
+                # The driver has told since, in the claims.
+                stored = (self._state.claims.get(each.metadata.key) or each for each in (*written, *adopted))
+                release: Sequence[ResourceClaim] = list(stored)
             case DevicesTaken():
-                release = [*written, *(each for each in decision.before if self._is_left_over(queued, each))]
-            case _:
+                release = [*written, *(each for each in adopted if self._is_left_over(queued, each))]
+            case _:  # whoever made the reservations that we found may still be about to bind the pod
                 release = written
         deallocate = isinstance(error, (DevicesNotReady, DevicesTaken))
-        await self._binder.take_back(decision, release, deallocate=deallocate)
+        await self._binder.take_back(decision.pod, release, deallocate=deallocate)
         self._state.give_up(decision)
         self._state.queue.back_off(queued, type(error).__name__)
 

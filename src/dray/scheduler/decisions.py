@@ -26,6 +26,12 @@ class Decision:
         pairs = zip(self.before, self.after, strict=True)
         return tuple((before, after) for before, after in pairs if before is not after)
 
+    @cached_property
+    def kept(self) -> tuple[ResourceClaim, ...]:
+        """The claims that are reserved for the pod already, by an earlier attempt or by another scheduler."""
+        pairs = zip(self.before, self.after, strict=True)
+        return tuple(after for before, after in pairs if before is after)
+
 
 def make_decision(
     pod: Pod, node: str, claims: Sequence[ResourceClaim], allocations: Sequence[AllocationResult], now: str

@@ -218,12 +218,12 @@ class Scheduler:
         self.metrics.attempts.labels("unschedulable" if plan.error is None else "error").inc()
         self._reporter.tell(rejected)
         why = SCHEDULER_ERROR if plan.error else str(plan)
-        if self._free_one(queued, plan.blocked_by):
+        if self._free_one(queued, rejected.pod, plan.blocked_by):
             self.state.queue.back_off(queued, why)
         else:
             self.state.queue.park(queued, why, find_wakes(plan), find_plugins(plan))
 
-    def _free_one(self, queued: QueuedPod, claims: Sequence[ResourceClaim]) -> bool:
+    def _free_one(self, queued: QueuedPod, pod: Pod, claims: Sequence[ResourceClaim]) -> bool:
         """Take an allocation back that stands in the pod's way and that nobody uses (PostFilter).
 
         A reservation for the pod itself may be what is left of a scheduler that was killed before it could bind. Or
@@ -232,14 +232,16 @@ class Scheduler:
         waits = False
         for claim in claims:
             users = {user.uid for user in claim.status.reserved_for}
-            if users - {queued.uid} or self.state.is_busy(queued.key, (claim,)):
+            if self.state.is_busy(queued.key, (claim,)) or (users and queued.uid not in users):
                 continue
+            if not users:
+                self._spawn(self._binder.free(claim))
+                return False
             now = self._clock.monotonic()
-            if users and now - queued.blocked_since.setdefault(claim.metadata.uid, now) < self._patience(claim):
-                waits = True
-                continue
-            self._spawn(self._binder.free(claim))
-            return False
+            if now - queued.blocked_since.setdefault(claim.metadata.uid, now) >= self._patience(claim):
+                self._spawn(self._binder.take_back(pod, [claim], deallocate=True))
+                return False
+            waits = True
         return waits
 
     def _patience(self, claim: ResourceClaim) -> float:
