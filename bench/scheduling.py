@@ -77,9 +77,10 @@ class Stack:
         registry = Registry(self.store, clock=clock)
         await Api(registry).bootstrap()
         self.client = LocalClient(registry)
-        informers = Informers(LocalClient(registry), clock)
-        self.scheduler = Scheduler(LocalClient(registry), clock, informers=informers)
-        self.controllers = Controllers(LocalClient(registry), clock, root_ca="", informers=informers)
+        client = LocalClient(registry, shares_answers=True)
+        informers = Informers(client, clock)
+        self.scheduler = Scheduler(client, clock, informers=informers)
+        self.controllers = Controllers(client, clock, root_ca="", informers=informers)
         runners = (informers.run(), self.scheduler.run(), self.controllers.run())
         self._tasks = [asyncio.create_task(runner) for runner in runners]
         self.created: dict[str, float] = {}

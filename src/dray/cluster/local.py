@@ -30,6 +30,7 @@ from dray.driver.base import Driver
 from dray.node.agent import NodeOptions
 from dray.node.logs import LogMissing, LogQuery, read_log
 from dray.runtime.clock import Clock, SystemClock
+from dray.runtime.informers import Informers
 from dray.scheduler.scheduler import Scheduler, SchedulerOptions
 
 log = logging.getLogger(__name__)
@@ -143,10 +144,16 @@ class LocalCluster:
             self._failure.set_exception(error)
 
     def _start_control_plane(self) -> None:
-        controllers_client = self.client_of(CONTROLLERS, "dray-controllers")
-        self.controllers = Controllers(controllers_client, self._clock, root_ca=self.server.authority.pem.decode())
+        """Controllers and scheduler share their copies of the cluster."""
+        registry = self.server.registry
+        controllers_client = LocalClient(registry, user=CONTROLLERS, agent="dray-controllers", shares_answers=True)
+        scheduler_client = LocalClient(registry, user=SCHEDULER, agent="dray-scheduler", shares_answers=True)
+        informers = Informers(controllers_client, self._clock)
+        root_ca = self.server.authority.pem.decode()
+        self.controllers = Controllers(controllers_client, self._clock, root_ca=root_ca, informers=informers)
         scheduling = SchedulerOptions(gates=self._options.gates)
-        self.scheduler = Scheduler(self.client_of(SCHEDULER, "dray-scheduler"), self._clock, scheduling)
+        self.scheduler = Scheduler(scheduler_client, self._clock, scheduling, informers=informers)
+        self._run("copies of the cluster", informers.run())
         self._run("controllers", self.controllers.run())
         self._run("scheduler", self.scheduler.run())
 

@@ -202,7 +202,9 @@ class ClaimController:
         if made:  # several if the answer to the creation of one got lost
             return min(made, key=lambda name: (made[name], name))
         if (unseen := self._made.get((pod.metadata.uid, entry.name))) is not None:
-            return unseen
+            if await self._find_noted(pod, unseen):
+                return unseen
+            del self._made[pod.metadata.uid, entry.name]  # it was deleted before we knew its name
         template_name = entry.resource_claim_template_name
         assert template_name is not None
         template = self._templates.get(ObjectKey(pod.metadata.namespace, template_name))

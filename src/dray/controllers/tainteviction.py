@@ -27,6 +27,10 @@ from dray.runtime.events import EventRecorder, ObjectReference
 from dray.runtime.informer import Informer
 from dray.runtime.queue import WorkQueue
 
+UNSEEN_PAUSE = 1.0
+"""Seconds after which to look again for pods of a claim that our copy of the cluster doesn't show: not yet, or not any
+more, and then the claim controller is about to remove their reservation."""
+
 
 class DeviceTaintEviction:
     def __init__(
@@ -79,10 +83,15 @@ class DeviceTaintEviction:
         wait = (due - self._clock.now()).total_seconds()
         if wait > 0:
             return wait
+        is_complete = True
         for user in claim.status.reserved_for:
             if not user.api_group and user.resource == "pods":
-                await self._evict(ObjectKey(key.namespace, user.name), user.uid, claim)
-        return None
+                pod = self._pods.get(ObjectKey(key.namespace, user.name))
+                if pod is None or pod.metadata.uid != user.uid:
+                    is_complete = False
+                else:
+                    await self._evict(pod, claim)
+        return None if is_complete else UNSEEN_PAUSE
 
     def _eviction_times(self, claim: ResourceClaim) -> Iterator[datetime]:
         for result in _results(claim):
@@ -112,17 +121,17 @@ class DeviceTaintEviction:
             ):
                 yield from _executing((rule.spec.taint,))
 
-    async def _evict(self, key: ObjectKey, uid: str, claim: ResourceClaim) -> None:
-        pod = self._pods.get(key)
-        if pod is None or pod.metadata.uid != uid or pod.metadata.deletion_timestamp or is_terminal(pod):
+    async def _evict(self, pod: Pod, claim: ResourceClaim) -> None:
+        if pod.metadata.deletion_timestamp or is_terminal(pod):
             return
+        metadata = pod.metadata
         message = f"Device Taint manager: deleting due to NoExecute taint on a device of claim {claim.metadata.name}"
         try:
             await mark_disrupted(self._client, self._clock, pod, "DeletionByDeviceTaintManager", message)
-            await self._client.delete(PODS, key.name, key.namespace, uid=uid)
+            await self._client.delete(PODS, metadata.name, metadata.namespace, uid=metadata.uid)
         except NotFound:
             return
-        about = ObjectReference("v1", "Pod", key.namespace, key.name, uid)
+        about = ObjectReference("v1", "Pod", metadata.namespace, metadata.name, metadata.uid)
         self._recorder.normal(about, "DeviceTaintManagerEviction", f"Marking for deletion: {message}")
 
 
