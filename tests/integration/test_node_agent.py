@@ -319,6 +319,26 @@ async def test_a_pod_whose_driver_disappeared_stays_until_the_driver_is_back() -
         await again.stop()
 
 
+async def test_a_driver_that_unregisters_in_the_middle_of_a_call_is_asked_again_when_it_is_back() -> None:
+    async with running_node() as node:
+        plugin = ScriptedPlugin(node.root, DRIVER)
+        await plugin.start()
+        await node.wait_up()
+        await node.add_pod()
+        await node.wait_phase("Running")
+        plugin.gate = asyncio.Event()
+        await node.delete_pod()
+        await eventually(lambda: plugin.is_busy, "the driver is called")
+        (node.root / "plugins_registry" / f"{DRIVER}-reg.sock").unlink()
+        await eventually(lambda: node.events("FailedUnprepareDynamicResources"), "an event says what happened")
+        await plugin.stop()
+        again = ScriptedPlugin(node.root, DRIVER)
+        await again.start()
+        await node.wait_gone()
+        assert Exchange(UNPREPARE, ("pod-claim",)) in again.record
+        await again.stop()
+
+
 async def test_unprepare_is_repeated_until_it_succeeds_and_the_pod_goes_only_then() -> None:
     async with running_node() as node:
         plugin = ScriptedPlugin(node.root, DRIVER)

@@ -219,6 +219,13 @@ class Preparation:
         except grpc.aio.AioRpcError as error:
             code = error.code().name
             raise DriverFailed(f"driver {plugin.name}: {method}: {code}: {error.details()}") from error
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            # Nobody cancelled us: the driver unregistered, and its connection was closed under the call.
+            code = grpc.StatusCode.CANCELLED.name
+            raise DriverFailed(f"driver {plugin.name}: {method}: it unregistered before it answered") from None
         finally:
             self._metrics.observe_operation(plugin.name, method, code, time.perf_counter() - start)
 

@@ -80,6 +80,11 @@ class ScriptedPlugin:
             self._registry_socket.unlink(missing_ok=True)
 
     @property
+    def is_busy(self) -> bool:
+        """Whether a call waits for its answer."""
+        return self._at_once > 0
+
+    @property
     def info(self) -> Any:
         return self._info
 
