@@ -43,7 +43,7 @@ def stat_of(pid: int) -> list[str]:
     """State, parent and so on."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):  # it may go between opening and reading
         return [""]
 
 
